@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/parts"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -173,7 +174,9 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 			return 0, err
 		}
 	}
-	if err := conn.Readable(encoded); err != nil {
+	sum := projections.Sum(encoded)
+	next, err := t.w.cuts.Next(id, c.Base(), encoded, sum)
+	if err != nil {
 		return 0, err
 	}
 	r, task := &c.Runtime, any(nil)
@@ -181,12 +184,11 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 		task = conn.Text(w.TaskID)
 	}
 	if c.Base() == 0 {
-		return t.start(c, task, encoded)
+		return t.start(c, task, sum, next)
 	}
 	no, known := t.w.numbers[id]
 	for {
 		if !known {
-			var err error
 			if no, err = t.number(id); err != nil {
 				if errors.Is(err, store.ErrNotFound) {
 					err = fmt.Errorf("%s has no version %d: %w", id, c.Base(), store.ErrStale)
@@ -195,23 +197,24 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 			}
 		}
 		_, n, err := t.exec("state_update", s.Version, conn.Micros(r.Due), task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy), conn.Micros(r.ExecutedAt),
-			t.now, projections.Sum(encoded), encoded, no, id, c.Base())
+			t.now, sum, next.Rest, next.Layout, no, id, c.Base(), next.Expected)
 		if err != nil {
 			return 0, err
 		}
 		if n == 1 {
 			t.remember(id, no)
-			return no, nil
+			return no, next.Written(no, s.Version, t.exec)
 		}
-		if !known {
+		if next.Expected == nil {
 			return 0, fmt.Errorf("%s is not at version %d: %w", id, c.Base(), store.ErrStale)
 		}
 		known = false
+		next.Anew()
 	}
 }
 
 // start writes the first snapshot of an instance.
-func (t *tx) start(c *store.Change, task any, encoded []byte) (int64, error) {
+func (t *tx) start(c *store.Change, task any, sum int64, next *parts.Next) (int64, error) {
 	s, r := c.Snapshot, &c.Runtime
 	if i := c.Rows.Instance; i != nil && i.StartKey != "" {
 		row, err := t.w.c.One("instance_started", 1, i.StartKey, i.BusinessKey, i.Definition)
@@ -223,7 +226,7 @@ func (t *tx) start(c *store.Change, task any, encoded []byte) (int64, error) {
 		}
 	}
 	no, n, err := t.exec("state_insert", s.InstanceID, s.Version, conn.Micros(r.Due), task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy),
-		conn.Micros(r.ExecutedAt), t.now, t.now, projections.Sum(encoded), encoded)
+		conn.Micros(r.ExecutedAt), t.now, t.now, sum, next.Rest, next.Layout)
 	if err != nil {
 		return 0, err
 	}
@@ -231,7 +234,7 @@ func (t *tx) start(c *store.Change, task any, encoded []byte) (int64, error) {
 		return 0, fmt.Errorf("start %s: the instance exists: %w", s.InstanceID, store.ErrDuplicate)
 	}
 	t.remember(s.InstanceID, no)
-	return no, nil
+	return no, next.Written(no, s.Version, t.exec)
 }
 
 // remember keeps a number for the next snapshot of its instance, which is
@@ -354,10 +357,7 @@ func (t *tx) deadLetter(d *delivery, l projections.DeadLetter) error {
 // Load implements store.Writer.
 func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {
 	got, err := s.load(ctx, id)
-	if err != nil {
-		return snapshot.Snapshot{}, fmt.Errorf("sqlite: load %s: %w", id, conn.Explain(err, s.path))
-	}
-	return got, nil
+	return got, wrap("load "+id, conn.Explain(err, s.path))
 }
 
 func (s *Store) load(ctx context.Context, id string) (snapshot.Snapshot, error) {

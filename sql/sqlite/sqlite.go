@@ -32,6 +32,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/parts"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -56,6 +57,7 @@ const (
 	batchTime      = 5 * time.Millisecond // in a transaction before it stops taking changes
 	promoteMax     = 500                  // due messages made ready in a transaction
 	numbersMax     = 1 << 15              // instance numbers remembered
+	partsMax       = 16 << 20             // bytes of the parts of snapshots that are remembered
 )
 
 // Schema makes the tables that the store works on.
@@ -180,7 +182,7 @@ func (o Options) complete() (Options, error) {
 			*f.value = f.std
 		}
 	}
-	o.Statements = append(slices.Clip(o.Statements), Statements)
+	o.Statements = append(slices.Clip(o.Statements), Statements, parts.Statements)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -259,14 +261,8 @@ func (s *Store) release(c *conn.Conn) error {
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}
-	for {
-		select {
-		case r := <-s.loaders:
-			errs = append(errs, r.Close())
-			continue
-		default:
-		}
-		break
+	for len(s.loaders) > 0 { // nobody else receives
+		errs = append(errs, (<-s.loaders).Close())
 	}
 	return errors.Join(append(errs, c.Close())...)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -107,6 +108,20 @@ var largeCases = map[string]func(*testCase){
 		k.ok(k.s.DeadLetters.Replay(k.ctx, "l", 0, nil))
 		equal(k, k.takeLarge(store.Schedule, body).Attempts, 0)
 	},
+	"large data of a snapshot are what they were, whoever writes": largeData,
+	"a refused turn leaves large data as they were": func(k *testCase) {
+		k.commit(loop("a", 1, 0))
+		k.commit(loop("a", 2, 1))
+		for range 3 {
+			k.is(k.s.Writer.Commit(k.ctx, loop("a", 2, 400)), store.ErrStale)
+			c := loop("a", 3, 500)
+			c.Rows.Settled = []engine.Settled{{Position: 7}} // there is no such command
+			k.is(k.s.Writer.Commit(k.ctx, c), store.ErrTaken)
+		}
+		loads(k, k.s, loop("a", 2, 1))
+		k.commit(loop("a", 3, 2))
+		loads(k, k.s, loop("a", 3, 2))
+	},
 	"a body that looks like a store's own is a body": func(k *testCase) {
 		for _, body := range []string{`{"claimCheck":{"id":"x","bytes":1}}`, `{"claimCheck":`, `{"claimCheck":{"id":"","bytes":0}} `} {
 			k.send(sig(body))
@@ -172,4 +187,53 @@ func largeEntry(k *testCase) {
 	got, err := k.s.Streams.Stream(k.ctx, "a", 0, 10)
 	k.ok(err)
 	equal(k, got, c.Rows.Stream)
+}
+
+// loop is a turn of an instance that goes through a large list, and is at an element.
+func loop(id string, version int64, element int) store.Change {
+	var items []json.RawMessage
+	for i := range 1_000 {
+		items = append(items, fmt.Appendf(nil, `{"n":%d,"text":"grün \\\"[{"}`, i))
+	}
+	list, _ := json.Marshal(map[string]any{"items": items}) // cannot fail
+	c := turn(id, version)
+	c.Snapshot.State.Input = list
+	c.Snapshot.State.Context = fmt.Appendf(nil, `{"at":%d,"kept":%s}`, element, list)
+	c.Snapshot.Branches = []*snapshot.Branch{{Data: list, Frames: []snapshot.Frame{{Pointer: "/do/0", Items: items[element:], Next: element}}}}
+	c.Encoded = encode(c.Snapshot)
+	return c
+}
+
+// loads fails unless a store has the snapshot of a change.
+func loads(k *testCase, s *opened, c store.Change) {
+	k.Helper()
+	got, err := s.Writer.Load(k.ctx, c.Snapshot.InstanceID)
+	k.ok(err)
+	k.same(encode(&got), c.Encoded)
+}
+
+// largeData: two nodes write versions of an instance in turns, as they come to it.
+func largeData(k *testCase) {
+	b := k.open("node-b")
+	first := loop("a", 1, 0)
+	first.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event", Data: first.Snapshot.State.Input, IsInput: true}}
+	k.commit(first)
+	for i, s := range []*opened{k.s, k.s, b, k.s, b, b, b, k.s, k.s} {
+		c := loop("a", int64(i+2), 100*(i+1))
+		if i == 4 { // what is large goes, and comes again
+			c = turn("a", int64(i+2))
+			c.Snapshot.State.Input = first.Snapshot.State.Input
+			c.Encoded = encode(c.Snapshot)
+		}
+		k.ok(s.Writer.Commit(k.ctx, c))
+		loads(k, k.s, c)
+		loads(k, b, c)
+		entries, err := k.s.Streams.Stream(k.ctx, "a", 0, 10)
+		k.ok(err)
+		k.same(entries[0].Data, first.Snapshot.State.Input)
+	}
+	k.crash(b)
+	last := loop("a", 11, 999)
+	k.commit(last)
+	loads(k, k.s, last)
 }

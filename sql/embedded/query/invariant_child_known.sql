@@ -8,13 +8,13 @@ with SENT as materialized (
   select S.INSTANCE_NO as PARENT_NO, json_extract(cast(S.DATA as text), '$.instanceId') as CHILD from WF_STREAM S where S.TYPE = 'ChildStarted'
 )
 select R.INSTANCE_ID, 'it waits at ' || (W.value ->> '$.ptr') || ' for a child that it has not asked for'
-from WF_STATES R, json_each(json_insert(coalesce(cast(R.STATE_JSON as text) -> '$.waits', '[]'), '$[#]', json(coalesce(cast(R.STATE_JSON as text) -> '$.waiting', '{}')))) W
+from WF_DOCUMENTS R, json_each(json_insert(coalesce(cast(R.STATE_JSON as text) -> '$.waits', '[]'), '$[#]', json(coalesce(cast(R.STATE_JSON as text) -> '$.waiting', '{}')))) W
 where W.value ->> '$.kind' = 'SubWorkflow' and not exists (
     select 1 from json_each(cast(R.STATE_JSON as text), '$.subWorkflowFrames') F
     where F.value ->> '$.token' = W.value ->> '$.token' and (R.INSTANCE_NO, F.value ->> '$.instanceId') in (select PARENT_NO, CHILD from ASKED))
 union all
 select R.INSTANCE_ID, 'it waits for the child ' || (F.value ->> '$.instanceId') || ', which is ' || coalesce(C.STATUS, 'not there') || ', and nothing is on its way'
-from WF_STATES R, json_each(cast(R.STATE_JSON as text), '$.subWorkflowFrames') F
+from WF_DOCUMENTS R, json_each(cast(R.STATE_JSON as text), '$.subWorkflowFrames') F
 left join WF_INSTANCES C on C.INSTANCE_ID = F.value ->> '$.instanceId'
 where (C.STATUS is null or C.STATUS in ('completed', 'cancelled', 'compensated'))
   and F.value ->> '$.token' not in (select TOKEN from SENT where TOKEN is not null)

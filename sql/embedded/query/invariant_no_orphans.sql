@@ -12,4 +12,7 @@ where not exists (select 1 from WF_STATES R where R.INSTANCE_NO = A.INSTANCE_NO)
 union all
 select 'task event ' || E.EVENT_NO, 'its task is not there' from WF_TASK_EVENTS E
 where not exists (select 1 from WF_TASKS T where T.TASK_NO = E.TASK_NO)
+union all
+select 'part ' || P.PART_ID, 'the snapshot that it is of is not there, or has no parts' from WF_STATE_PARTS P
+where not exists (select 1 from WF_STATES R where R.INSTANCE_NO = P.PART_ID >> 20 and R.STATE_CUTS is not null)
 limit ?

@@ -13,10 +13,11 @@ const maxDepth = 1_000
 // deeper is by how much it is deeper behind a byte.
 var deeper = [256]int8{'[': 1, '{': 1, ']': -1, '}': -1}
 
-// Readable refuses a document that is nested deeper than SQLite reads. The writer
-// waits for it, so it looks up what a byte does, and does not branch for each.
-func Readable(document []byte) error {
-	if bytes.Count(document, []byte{'['})+bytes.Count(document, []byte{'{'}) <= maxDepth {
+// Readable refuses a document that, with so much more in its depth, is nested deeper than
+// SQLite reads. The writer waits for it, so it looks up what a byte does, and does not
+// branch for each.
+func Readable(document []byte, more int) error {
+	if bytes.Count(document, []byte{'['})+bytes.Count(document, []byte{'{'}) <= maxDepth-more {
 		return nil
 	}
 	depth := 0
@@ -26,7 +27,7 @@ func Readable(document []byte) error {
 			i = textEnd(document, i+1)
 			continue
 		}
-		if depth += int(deeper[c]); depth > maxDepth {
+		if depth += int(deeper[c]); depth > maxDepth-more {
 			return problem.New(problem.Invalid, "store.value", "the database does not take JSON that is nested deeper than %d", maxDepth)
 		}
 	}

@@ -26,7 +26,7 @@ func TestDocumentsAreAsDeepAsSQLiteReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Readable([]byte(document)); (err == nil) != (valid == 1) || err != nil && problem.CodeOf(err) != "store.value" {
+		if err := Readable([]byte(document), 0); (err == nil) != (valid == 1) || err != nil && problem.CodeOf(err) != "store.value" {
 			t.Errorf("%.40s of %d bytes: %v, SQLite says %d", document, len(document), err, valid)
 		}
 	}
@@ -36,7 +36,7 @@ func BenchmarkReadable(b *testing.B) {
 	document := []byte("[" + strings.Repeat(`{"sku":"sku-07919","n":31},`, 4_000) + "1]")
 	b.SetBytes(int64(len(document)))
 	for b.Loop() {
-		if err := Readable(document); err != nil {
+		if err := Readable(document, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,1 @@
+insert into WF_STATE_PARTS (PART_ID, BODY) values (?, ?)

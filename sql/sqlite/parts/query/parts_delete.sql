@@ -1,0 +1,1 @@
+delete from WF_STATE_PARTS where PART_ID >= ? and PART_ID < ?
