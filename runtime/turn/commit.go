@@ -112,7 +112,7 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 2048)) }}
 
 // bufferMax is the size up to which a buffer is kept for the next turn.
-const bufferMax = 16 << 10
+const bufferMax = 512 << 10
 
 // change is everything that a turn writes, with its snapshot encoded in a buffer.
 func (d *Decider) change(ctx context.Context, t *turn, c *Committed, buffer *[]byte) (store.Change, error) {
