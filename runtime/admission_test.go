@@ -201,6 +201,55 @@ func TestAWideFanOutStaysOffTheQueue(t *testing.T) {
 	}
 }
 
+// taking refuses the first commit that begins several commands, as if one were gone.
+type taking struct {
+	store.Writer
+	together, alone atomic.Int64
+}
+
+func (w *taking) Commit(ctx context.Context, change store.Change) error {
+	switch {
+	case change.Snapshot != nil || len(change.Claims) == 0:
+	case len(change.Claims) == 1:
+		w.alone.Add(1)
+	case w.together.Add(1) == 1:
+		return store.ErrTaken
+	}
+	return w.Writer.Commit(ctx, change)
+}
+
+// Commands that have waited for their places are counted together; where one of them
+// cannot be, each is by itself, and all are performed once.
+func TestThoseThatWaitedBeginTogether(t *testing.T) {
+	t.Parallel()
+	const calls = 300
+	var performed atomic.Int64
+	w := &taking{}
+	n := sending(t, t.TempDir()+"/a.db", func(*http.Request) int { performed.Add(1); return 204 }, func(c *runtime.Config) {
+		w.Writer, c.Store.Writer = c.Store.Writer, w
+		c.Activities = 16
+	}, doc("wide", `
+  - all: {call: forEach, with: {in: '${ [range(300)] }', call: http, with: {method: get, endpoint: 'http://h/same'}}}
+`))
+	n.begin(t, "i", "t/wide", nil)
+	n.until(t, "i", status("completed"))
+	if performed.Load() != calls {
+		t.Errorf("%d calls of %d", performed.Load(), calls)
+	}
+	rows, err := n.store.Streams.Stream(t.Context(), "i", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if row.Processed != nil && row.Attempts != 1 {
+			t.Errorf("%d attempts of %d", row.Attempts, row.Position)
+		}
+	}
+	if w.together.Load() < 2 || w.together.Load()+w.alone.Load() > calls*3/4 {
+		t.Errorf("%d commits began several commands, %d one", w.together.Load(), w.alone.Load())
+	}
+}
+
 // Thousands of callers at once, far beyond the slots, wait in the memory of their node: the
 // command queue would have their commands come again later and later, in no order.
 func TestABurstStaysOffTheQueue(t *testing.T) {

@@ -47,7 +47,7 @@ func (c *claims) Claim(instance string, e *engine.Entry, at time.Time) (claimed,
 		c.jobs = c.one[:0]
 	}
 	c.jobs = append(c.jobs, j)
-	return true, j.Begun()
+	return true, j.Counted
 }
 
 // Cancel implements turn.Claims.

@@ -136,7 +136,7 @@ func (j *jobs) sendUnsent(ctx context.Context) error {
 			return false, nil // it has no room now
 		}
 		claim := store.Claim{InstanceID: row.InstanceID, Position: row.Position, Owner: j.dispatcher.Node}
-		if job.Begun() {
+		if job.Counted {
 			claim.Attempts = 1
 		}
 		err = j.Store.Writer.Commit(ctx, store.Change{Claims: []store.Claim{claim}})

@@ -39,6 +39,7 @@ type Config[J any] struct {
 	WaitingBytes int           // of all commands that wait
 	Now          func() time.Time
 
+	Begin   func([]J)         // counts the attempts of commands that have waited for their places; may be nil
 	Start   func(J)           // performs a command; must not block
 	Expired func([]J)         // ends commands that have waited too long
 	Opened  func(Destination) // a breaker
@@ -83,8 +84,13 @@ type Admission[J any] struct {
 	running int            // slots taken
 	room    room[J]
 	queue   []*target[J] // those with commands that wait, in the order of their turns
+	begun   []*Ticket[J] // have their places, and are to be counted
+	begins  bool         // somebody counts
 	alarm   alarm
 }
+
+// maxBegun bounds the commands that are counted together.
+const maxBegun = 100
 
 // New makes an admission that accepts nothing yet.
 func New[J any](c Config[J]) *Admission[J] {
@@ -259,9 +265,46 @@ func (a *Admission[J]) next() {
 		a.take(j)
 		list = append(list, j)
 	}
-	a.mu.Unlock()
+	counted := list[:0]
 	for _, j := range list {
+		if j.Counted || a.Begin == nil {
+			counted = append(counted, j)
+		} else {
+			a.begun = append(a.begun, j)
+		}
+	}
+	first := len(a.begun) > 0 && !a.begins
+	a.begins = a.begins || first
+	a.mu.Unlock()
+	for _, j := range counted {
 		a.Start(j.Of)
+	}
+	if first {
+		go a.begin()
+	}
+}
+
+// begin has those counted together that got their places while others were: each by
+// itself would cost a commit more for each command.
+func (a *Admission[J]) begin() {
+	for {
+		a.mu.Lock()
+		n := min(len(a.begun), maxBegun)
+		jobs := make([]J, n)
+		for i, j := range a.begun[:n] {
+			jobs[i] = j.Of
+		}
+		if a.begun = a.begun[n:]; n == 0 {
+			a.begun, a.begins = nil, false
+		}
+		a.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		a.Begin(jobs)
+		for _, j := range jobs {
+			a.Start(j)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package admission
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -265,4 +266,65 @@ func TestAnswersHoldNoSlots(t *testing.T) {
 	if got := len(l.begun); got == 0 {
 		t.Error("nothing begins when the answers are committed")
 	}
+}
+
+// Those that have waited are counted before they are started, and together: all that get
+// their places while others are counted.
+func TestThoseThatWaitedAreCountedTogether(t *testing.T) {
+	var counted [][]string
+	hold, held := make(chan bool), make(chan bool)
+	l := newLine(Config[*job]{Slots: 4, Begin: func(jobs []*job) {
+		var names []string
+		for _, j := range jobs {
+			names = append(names, j.Instance)
+		}
+		counted = append(counted, names)
+		held <- true
+		<-hold
+	}})
+	for i := range 8 {
+		if !l.add(fmt.Sprint(i), "a", "", time.Minute) {
+			t.Fatal(i)
+		}
+	}
+	for i := range 3 {
+		l.Done(&l.jobs[fmt.Sprint(i)].Ticket)
+		if i == 0 {
+			<-held
+		}
+	}
+	if got := l.started(); got != "0 1 2" {
+		t.Errorf("started before they were counted: %s", got)
+	}
+	hold <- true
+	<-held
+	hold <- true
+	for l.started() != "0 1 2 3 4 5" {
+		runtime.Gosched()
+	}
+	if got := fmt.Sprint(counted); got != "[[3] [4 5]]" {
+		t.Errorf("counted together: %s", got)
+	}
+	for i := 3; i < 6; i++ {
+		l.Done(&l.jobs[fmt.Sprint(i)].Ticket)
+		if i == 3 {
+			<-held
+		}
+	}
+	hold <- true
+	<-held
+	hold <- true
+	for l.started() != "0 1 2 3 4 5 6 7" {
+		runtime.Gosched()
+	}
+	l.Done(&l.jobs["6"].Ticket)
+	l.Done(&l.jobs["7"].Ticket)
+	l.Wait()
+}
+
+// started are the commands that were, in their order.
+func (l *line) started() string {
+	l.seen.Lock()
+	defer l.seen.Unlock()
+	return strings.Join(l.begun, " ")
 }

@@ -14,23 +14,20 @@ import (
 // The attempt under way is aborted: at once on the node that commits the
 // withdrawal, and on another node when it next looks.
 
-// withdrawnEvery is how often a node looks whether the command of an attempt
-// has been settled by another node: first when the attempt has lasted between
-// half of this and all of it. One that is shorter is never looked at.
+// withdrawnEvery is how often a node looks whether another has settled the command of an
+// attempt: first when that has lasted between half of this and all of it.
 const withdrawnEvery = 2 * time.Second
 
 // attempted makes one attempt at a command, which abort may end from outside
 // by ending ctx.
 func (d *Dispatcher) attempted(ctx context.Context, abort context.CancelFunc, j *Job) (json.RawMessage, *engine.Failure) {
-	if j.command.Token == "" || j.command.Ack > 0 {
-		// Nobody waits, so nobody withdraws; or what settles the command may be
-		// its acknowledgement, by a consumer that has not answered yet.
-		return d.outside.attempt(ctx, j)
+	// Where nobody waits, nobody withdraws; and what settles one that asks for an
+	// acknowledgement may be that, by a consumer that has not answered yet.
+	if j.command.Token != "" && j.command.Ack <= 0 {
+		d.performing.abortable(j, abort)
+		defer d.performing.abortable(j, nil)
 	}
-	d.performing.abortable(j, abort)
-	output, failure := d.outside.attempt(ctx, j)
-	d.performing.abortable(j, nil)
-	return output, failure
+	return d.outside.attempt(ctx, j)
 }
 
 // abortable says how the attempt under way is aborted; nil = there is none.

@@ -105,10 +105,6 @@ func (d *Dispatcher) Cancel(jobs ...*Job) {
 	}
 }
 
-// Begun says that the attempt at a command begins with its claim: one that waits
-// for a place is counted when it has one.
-func (j *Job) Begun() bool { return j.Counted }
-
 // Launch has commands performed that this node has claimed.
 func (d *Dispatcher) Launch(jobs ...*Job) {
 	for _, j := range jobs {
@@ -381,8 +377,6 @@ func retryCommit(ctx context.Context, f func() error) error {
 // transient reports whether the same call may succeed later without anything
 // else having changed: whatever a database refuses, it may take when it is mended.
 func transient(err error) bool {
-	if errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrNotFound) {
-		return false
-	}
-	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable && problem.CodeOf(err) != engine.CodeElsewhere || problem.CodeOf(err) == "store.sql"
+	final := errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrNotFound)
+	return !final && (errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable && problem.CodeOf(err) != engine.CodeElsewhere || problem.CodeOf(err) == "store.sql")
 }

@@ -117,7 +117,7 @@ func New(c Config) *Dispatcher {
 	d.Record, d.outside, d.performing.jobs = Record{&d.Config}, outside{&d.Config}, map[place]*Job{}
 	d.Admission = admission.New(admission.Config[*Job]{
 		Slots: c.Activities, PerHost: c.PerHost, BreakAfter: c.BreakAfter, BreakFor: c.BreakFor, Waiting: c.Waiting, WaitingBytes: c.WaitingBytes,
-		Now: c.Now, Start: d.start, Expired: d.expired, Opened: d.opened,
+		Now: c.Now, Begin: func(jobs []*Job) { _ = d.Record.begin(d.work, jobs) }, Start: d.start, Expired: d.expired, Opened: d.opened,
 	})
 	return d
 }

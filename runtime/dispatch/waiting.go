@@ -43,17 +43,31 @@ func (r Record) began(ctx context.Context, j *Job) (bool, error) {
 	if j.Counted {
 		return true, nil
 	}
-	j.Counted = true
-	err := retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, r.Node)}}) })
+	err := retryCommit(ctx, func() error { return r.begin(ctx, []*Job{j}) })
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
-	j.Counted = err == nil
-	return j.Counted, err
+	return err == nil, err
 }
 
-// Delays after which a command is looked at again for which no node has had
-// room.
+// begin is began for several, in one commit. Where that is refused, each is on its own.
+func (r Record) begin(ctx context.Context, jobs []*Job) error {
+	var all store.Change
+	for _, j := range jobs {
+		j.Counted = true
+		all.Claims = append(all.Claims, j.hold(r.Node, r.Node))
+	}
+	err := ctx.Err() // then what gave them their places was given up with the node's work
+	if err == nil {
+		err = r.Writer.Commit(ctx, all)
+	}
+	for _, j := range jobs {
+		j.Counted = err == nil
+	}
+	return err
+}
+
+// Delays after which a command is looked at again for which no node had room.
 const (
 	putDelay    = time.Second
 	putDelayMax = time.Minute

@@ -167,9 +167,8 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 	if s == nil {
 		return t.number(id)
 	}
-	encoded := c.Encoded
+	encoded, err := c.Encoded, error(nil)
 	if encoded == nil {
-		var err error
 		if encoded, err = s.Encode(); err != nil {
 			return 0, err
 		}
@@ -328,11 +327,9 @@ func (t *tx) nodeNumber(name string) (any, error) {
 	}
 	no, ok := row[0].(int64)
 	if !ok {
-		if no, _, err = t.exec("node_insert", name, t.now); err != nil {
-			return nil, err
-		}
+		no, _, err = t.exec("node_insert", name, t.now)
 	}
-	return no, nil
+	return no, err
 }
 
 // deadLetter takes the delivery's message out of circulation.

@@ -63,10 +63,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, wrap("orphans", err)
-	}
-	return count, nil
+	return count, wrap("orphans", err)
 }
 
 func orphans(t *tx, node int64, limit int) (int, error) {
