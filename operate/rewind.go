@@ -2,6 +2,7 @@ package operate
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -17,10 +18,23 @@ const Rewind engine.Operation = "rewind"
 // back says where a Rewind leads. It is kept in the stream, so that the turn can be
 // made again.
 type back struct {
-	To          int64           `json:"to"`                    // position of the stream: the end of a turn
-	Version     int64           `json:"version"`               // that the instance has
-	Incarnation string          `json:"incarnation,omitempty"` // from which keys are made from now on; "" = as before
-	State       json.RawMessage `json:"state"`                 // the snapshot of then, without its waits
+	To          int64  `json:"to"`                    // position of the stream: the end of a turn
+	Version     int64  `json:"version"`               // that the instance has
+	Incarnation string `json:"incarnation,omitempty"` // from which keys are made from now on; "" = as before
+	State       exact  `json:"state"`                 // the snapshot of then, without its waits
+}
+
+// exact is a document byte for byte, in base64: as JSON in JSON it would lose the blanks of
+// what the instance was given, by whose digest it is verified. Rewinds of before have it so.
+type exact []byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *exact) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, (*[]byte)(e))
+	}
+	*e = slices.Clone(raw)
+	return nil
 }
 
 // MaxBack bounds the snapshot to which an instance is taken back, in bytes.

@@ -28,7 +28,8 @@ func TestARewindAsksAgain(t *testing.T) {
 	})
 	def := made(t, w)
 	in := engine.Input{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Key: []byte("k"), Incarnation: "inc"}
-	first, err := engine.Begin(def, "i", signal.Start{}, in)
+	const input = `{ "a": 1, "b": "R&D <\u2028>" }` // by whose digest the instance is verified
+	first, err := engine.Begin(def, "i", signal.Start{Input: json.RawMessage(input)}, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +62,9 @@ func TestARewindAsksAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := out.Snapshot
+	if string(s.State.Input) != input {
+		t.Errorf("the input is %s", s.State.Input)
+	}
 	if c := commandOf(out); c.Target != "f" || c.Key != key || c.Token == begun.Waits[0].Token || s.Version != 3 || s.Incarnation != "inc" {
 		t.Errorf("asked %+v at version %d", c, s.Version)
 	}
