@@ -59,7 +59,7 @@ func TestADamagedPartIsTold(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := open(t, path)
-	for _, id := range []string{"broken", "gone", "whole"} {
+	for _, id := range []string{"broken", "gone", "cuts", "quote", "whole"} {
 		if err := s.Commit(t.Context(), large(id, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -70,6 +70,8 @@ func TestADamagedPartIsTold(t *testing.T) {
 	c := must(conn.Open(path, ""))
 	for _, text := range []string{
 		"update WF_STATE_PARTS set BODY = cast(replace(BODY, 'a-1', 'a-2') as blob) where PART_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'broken')",
+		"update WF_STATES set STATE_CUTS = '[[0,' where INSTANCE_ID = 'cuts'",
+		"update WF_STATE_PARTS set BODY = cast('\"' || substr(BODY, 2) as blob) where PART_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'quote')",
 		"delete from WF_STATE_PARTS where PART_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'gone')",
 	} {
 		if err := c.Script(text); err != nil {
@@ -78,8 +80,11 @@ func TestADamagedPartIsTold(t *testing.T) {
 	}
 	c.Close()
 	found := look(t, path)
-	if f := found["checksums"]; f.Severity == survey.Good || !strings.Contains(f.Found, "broken") || !strings.Contains(f.Found, "gone") || strings.Contains(f.Found, "whole") {
+	if f := found["checksums"]; f.Severity == survey.Good || !strings.Contains(f.Found, "broken") || !strings.Contains(f.Found, "gone") || !strings.Contains(f.Found, "cuts") || !strings.Contains(f.Found, "quote") || strings.Contains(f.Found, "whole") {
 		t.Errorf("checksums: %+v", f)
+	}
+	if f := found["streams"]; strings.Contains(f.Found, "malformed") { // then it says nothing of the others
+		t.Errorf("streams: %+v", f)
 	}
 }
 

@@ -10,11 +10,11 @@ create table WF_STATE_PARTS (
 create view WF_DOCUMENTS as
 select S.INSTANCE_NO, S.INSTANCE_ID, S.STATE_VERSION, S.WAITING_UNTIL_UTC, S.ACTIVE_TASK_ID, S.LAST_SIGNAL_ID, S.LAST_EXECUTED_BY,
        S.LAST_EXECUTED_ON_UTC, S.CREATED_ON_UTC, S.UPDATED_ON_UTC, S.STATE_CHECKSUM,
-       case when S.STATE_CUTS is null then S.STATE_JSON else cast((
+       case when S.STATE_CUTS is null or not json_valid(S.STATE_CUTS) then S.STATE_JSON else cast((
          select group_concat(cast(substr(S.STATE_JSON, (C.value ->> 0) + 1, C.value ->> 1) as text)
            || iif(C.value ->> 2 is null, '', cast(substr((select P.BODY from WF_STATE_PARTS P where P.PART_ID = S.INSTANCE_NO * 1048576 + (C.value ->> 2)),
                 (C.value ->> 3) + 1, C.value ->> 4) as text)), '')
-         from json_each(S.STATE_CUTS) C) as blob) end as STATE_JSON
+         from json_each(S.STATE_CUTS) C where C.type = 'array') as blob) end as STATE_JSON
 from WF_STATES S;
 drop view WF_RUNTIME_STATES;
 create view WF_RUNTIME_STATES as

@@ -61,11 +61,13 @@ const withoutParts = int64(-1)
 func (m *Memory) Next(id string, before int64, doc []byte, sum int64) (*Next, error) {
 	n := &m.next
 	*n = Next{Expected: withoutParts, memory: m, id: id, doc: doc, sum: sum}
-	if e, ok := m.byID[id]; ok && e.Value.(*kept).version == before {
-		n.Expected = e.Value.(*kept).sum
-		n.cut(e.Value.(*kept).document)
-	} else {
+	if e, ok := m.byID[id]; !ok || e.Value.(*kept).version != before {
 		n.cut(nil)
+	} else if v := e.Value.(*kept); v.document.next > maxParts-maxCuts { // the numbers begin anew
+		n.Anew()
+	} else {
+		n.Expected = v.sum
+		n.cut(v.document)
 	}
 	err := conn.Readable(n.Rest, n.now.Depth())
 	if err != nil && n.now.Depth() > 0 { // what is deepest may be elsewhere

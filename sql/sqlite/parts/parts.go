@@ -63,7 +63,7 @@ func cutAt(doc []byte, before *document, least int) (*document, change) {
 		return &document{Rest: doc}, change{}
 	}
 	c, known := cutter{doc: doc, least: least, now: &document{}}, 0
-	if before != nil && before.next < maxParts-maxCuts {
+	if before != nil {
 		c.now.parts, c.now.next = append([]part(nil), before.parts...), before.next
 		known = len(before.parts)
 		for i := range before.cuts {
