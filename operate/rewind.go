@@ -31,7 +31,7 @@ type exact []byte
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *exact) UnmarshalJSON(raw []byte) error {
 	if raw[0] == '"' {
-		return json.Unmarshal(raw, (*[]byte)(e))
+		return jsonv2.Unmarshal(raw, (*[]byte)(e))
 	}
 	*e = slices.Clone(raw)
 	return nil
