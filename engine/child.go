@@ -92,8 +92,7 @@ type ChildEnd struct {
 	Compensations []snapshot.Compensation `json:"compensations,omitempty"` // what undoes a child that has completed
 }
 
-// TellParent sends what the instance came to, to the instance that waits for
-// it.
+// TellParent sends what the instance came to, to the instance that waits for it.
 func TellParent(t *Turn, output json.RawMessage, e *snapshot.Error, done ...snapshot.Compensation) {
 	p := t.Snap.Parent
 	if p == nil || p.Token == "" {

@@ -58,8 +58,7 @@ type place struct {
 func (j *Job) at() place { return place{j.Instance, j.position} }
 
 // Key is the idempotency key of a command, as it has it: the same on every
-// attempt, on every node. Commands made before they had one keep that of their
-// place.
+// attempt, on every node. Commands made before they had one keep that of their place.
 func Key(c engine.Command) string {
 	if c.Key == "" {
 		return c.Instance + "/" + strconv.FormatInt(c.Position, 10)
@@ -341,8 +340,7 @@ func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapsh
 }
 
 // Again is the change that gives a command back by claim, and announces it for
-// after the delay. The announcement is known by its due time, which is the
-// row's.
+// after the delay. The announcement is known by its due time, which is the row's.
 func (r Record) Again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
 	now := r.Now()
 	due := now.Add(delay)

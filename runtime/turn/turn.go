@@ -161,8 +161,7 @@ func New(c Config) *Decider {
 }
 
 // StaleMax bounds how often one turn is decided again because another node was
-// faster. Each round somebody has made progress, so it is reached only under
-// extreme contention.
+// faster. Each round somebody has made progress, so it is reached only under extreme contention.
 const StaleMax = 100
 
 // Take makes one turn of signals of one instance, in their order; each has its

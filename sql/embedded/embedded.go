@@ -56,10 +56,11 @@ func (s *Store) Parts() backend.Parts {
 	}
 }
 
-// Shrink implements backend.Caches: the pages of the writer, which has the most.
+// Shrink implements backend.Caches: what the writer remembers, and its pages, the most of all.
 func (s *Store) Shrink(ctx context.Context) error {
 	defer conn.Trim()
 	return wrap("shrink", s.Write(ctx, func(t sqlite.Tx) error {
+		t.Rest()
 		_, _, err := t.Exec("shrink")
 		return err
 	}))
