@@ -50,7 +50,7 @@ const (
 
 // Limits and their defaults.
 const (
-	DefaultBatch   = 256                  // changes in a transaction
+	DefaultBatch   = 128                  // changes in a transaction
 	DefaultBacklog = 1024                 // changes that wait for the writer; more block their callers
 	DefaultCache   = 16 << 20             // bytes of database pages in memory
 	DefaultReaders = 4                    // connections for reading
