@@ -8,7 +8,7 @@ import (
 // Kinds of work, each a definition of its own.
 const (
 	small     = "small"  // a call, a signal, a timer, a call
-	order     = "order"  // signals in the order of their sender
+	order     = "order"  // signals in the order of their sender, beside large data
 	retry     = "retry"  // a call that its author repeats with catch.retry
 	mended    = "mended" // a call that an operator repeats
 	human     = "human"  // a person
@@ -49,8 +49,9 @@ func source(kind string, version int, a, b string) string {
 		s.WriteString("  - pause: {wait: PT0.05S}\n")
 		s.WriteString(call("last", a, "end", ""))
 	case order:
-		fmt.Fprintf(&s, `  - each:
-      for: {each: n, in: '${ [range(%d)] }'}
+		fmt.Fprintf(&s, `  - load: {set: {of: '${ .of }', kept: '${ [range(400) | {sku: "a \"\(.)\"", n: .}] }'}}
+  - each:
+      for: {each: n, in: '${ [range(%d) | {n: ., text: ("grün [{" * 300)}] }'}
       do:
         - next:
             listen: {to: {one: {with: {type: step}}}}
