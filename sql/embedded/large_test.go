@@ -54,6 +54,28 @@ func TestLargeDataAreWrittenOnce(t *testing.T) {
 	}
 }
 
+// TestARestForgetsParts: what the writer remembered is gone, and the next version is
+// written over whatever parts there are.
+func TestARestForgetsParts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	c := must(conn.Open(path, "_query_only=1"))
+	defer c.Close()
+	for v := int64(1); v <= 4; v++ {
+		change := large("a", v)
+		if err := s.Commit(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Parts().Caches.Shrink(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := must(c.Text("select cast(STATE_JSON as text) || (select count(*) from WF_STATE_PARTS) from WF_RUNTIME_STATES")); got != string(change.Encoded)+"1" {
+			t.Errorf("version %d: %.100q", v, got)
+		}
+	}
+}
+
 // TestADamagedPartIsTold: a part that is another, or is gone, is a damaged snapshot.
 func TestADamagedPartIsTold(t *testing.T) {
 	t.Parallel()
