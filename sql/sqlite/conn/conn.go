@@ -50,7 +50,6 @@ func dsn(path, params string) string {
 // Statements are files query/<name>.sql of the sources; the first that has one
 // counts.
 func Open(path, params string, sources ...embed.FS) (*Conn, error) {
-	thrift()
 	c, err := (&sqlite3.SQLiteDriver{}).Open(dsn(path, params))
 	if err != nil {
 		return nil, err
