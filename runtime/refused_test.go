@@ -17,6 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 func rolesPolicy(version, roles string) string {
@@ -187,7 +188,7 @@ func TestAnInitialStateThatWaitsTakesNoFirstEvent(t *testing.T) {
 				Definition: "t/policed", BusinessKey: "Q", StartKey: signal.LifecycleKey, Signal: &signal.FirstSignal{ID: "q", Type: "submit"},
 			})
 			if code != "" {
-				if l := n.deadLetters(t, 1)[0]; l.Reason != code || n.store.DeadLetters.Discard(t.Context(), l.ID) != nil {
+				if l := n.deadLetters(t, 1)[0]; l.Reason != code || n.store.DeadLetters.Discard(t.Context(), l.ID, backend.AnyEdit) != nil {
 					t.Errorf("by the queue: %+v", l)
 				}
 			}

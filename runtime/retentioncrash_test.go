@@ -63,8 +63,8 @@ func (m *mortal) Commit(ctx context.Context, c store.Change) error {
 	return m.write(cancels || forsakes, func() error { return m.Writer.Commit(ctx, c) })
 }
 
-func (m *mortal) Discard(ctx context.Context, id string, by ...store.Audit) error {
-	return m.write(true, func() error { return m.DeadLetterStore.Discard(ctx, id, by...) })
+func (m *mortal) Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error {
+	return m.write(true, func() error { return m.DeadLetterStore.Discard(ctx, id, edit, by...) })
 }
 
 func (m *mortal) died() bool {

@@ -72,9 +72,8 @@ func (l *DeadLetters) Discard(ctx context.Context, id string) error {
 	return l.DiscardAfter(ctx, id, backend.AnyEdit)
 }
 
-// DiscardAfter is Discard of what somebody has seen, as ReplayAfter is Replay of it. An edit
-// that comes between the look and the commit of the discard, of which a replay would be told,
-// goes with it. Problem: dead-letter.edited.
+// DiscardAfter is Discard of what somebody has seen, as ReplayAfter is Replay of it.
+// Problem: dead-letter.edited.
 func (l *DeadLetters) DiscardAfter(ctx context.Context, id string, after int64) error {
 	if err := reasoned(ctx); err != nil {
 		return err
@@ -95,7 +94,11 @@ func (l *DeadLetters) DiscardAfter(ctx context.Context, id string, after int64) 
 	if err := l.forsake(ctx, deadLetter); err != nil {
 		return err
 	}
-	return l.DeadLetters.Discard(ctx, id, audit.Row(ctx, l.Now(), "discard", id, deadLetter.InstanceID))
+	err = l.DeadLetters.Discard(ctx, id, after, audit.Row(ctx, l.Now(), "discard", id, deadLetter.InstanceID))
+	if errors.Is(err, store.ErrStale) {
+		err = l.edited(ctx, id)
+	}
+	return err
 }
 
 // forsake settles the command that a dead letter announces, when it is nobody's

@@ -150,9 +150,15 @@ func (s deadLetters) Replay(ctx context.Context, id string, edit int64, instead 
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s deadLetters) Discard(ctx context.Context, id string, by ...store.Audit) error {
+func (s deadLetters) Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error {
 	return s.deadLetter(ctx, "discard", id, by, func(t sqlite.Tx) error {
-		_, _, err := t.Exec("dead_letter_edit_delete", id)
+		newest, err := newestEdit(t, id)
+		if err == nil && edit != backend.AnyEdit && newest != edit {
+			err = store.ErrStale
+		}
+		if err == nil {
+			_, _, err = t.Exec("dead_letter_edit_delete", id)
+		}
 		return err
 	})
 }

@@ -59,7 +59,7 @@ func (s deadLetters) Replay(ctx context.Context, id string, edit int64, instead 
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s deadLetters) Discard(ctx context.Context, id string, by ...store.Audit) error {
+func (s deadLetters) Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error {
 	if err := rows.Fit(&store.Change{Audit: by}); err != nil {
 		return wrap("discard dead letter "+id, err)
 	}
@@ -71,7 +71,16 @@ func (s deadLetters) Discard(ctx context.Context, id string, by ...store.Audit) 
 	w.add(store.ErrNotFound, "dead_letter_delete", id)
 	w.add(nil, "dead_letter_edit_delete", id)
 	w.audit(by)
-	return wrap("discard dead letter "+id, change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) }))
+	return wrap("discard dead letter "+id, change(ctx, s.Store, nil, func(session *aq.Session) error {
+		if edit != backend.AnyEdit {
+			if _, newest, err := died(ctx, session, id); err != nil {
+				return err
+			} else if newest != edit {
+				return store.ErrStale
+			}
+		}
+		return execute(ctx, session, w, false)
+	}))
 }
 
 // EditDeadLetter implements backend.DeadLetterStore.

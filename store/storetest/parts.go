@@ -109,10 +109,10 @@ var partCases = map[string]func(*testCase){
 	},
 	"discard removes a dead letter for good": func(k *testCase) {
 		k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "signal", Envelope: []byte("e"), Reason: "r"}})
-		k.ok(k.s.DeadLetters.Discard(k.ctx, "l"))
+		k.ok(k.s.DeadLetters.Discard(k.ctx, "l", backend.AnyEdit))
 		_, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.is(err, store.ErrNotFound)
-		k.is(k.s.DeadLetters.Discard(k.ctx, "l"), store.ErrNotFound)
+		k.is(k.s.DeadLetters.Discard(k.ctx, "l", backend.AnyEdit), store.ErrNotFound)
 		k.empty(store.Signals)
 	},
 	"a lock is one node's until it ends": func(k *testCase) {

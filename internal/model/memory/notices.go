@@ -55,12 +55,12 @@ func (s *Store) Repeated(ctx context.Context, id, signalID string) error {
 
 // Replay implements backend.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string, edit int64, instead []byte, by ...store.Audit) error {
-	return s.deadLetter(ctx, id, &edit, instead, by)
+	return s.deadLetter(ctx, id, edit, true, instead, by)
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s *Store) Discard(ctx context.Context, id string, by ...store.Audit) error {
-	return s.deadLetter(ctx, id, nil, nil, by)
+func (s *Store) Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error {
+	return s.deadLetter(ctx, id, edit, false, nil, by)
 }
 
 // EditDeadLetter implements backend.DeadLetterStore.
@@ -97,21 +97,21 @@ func (s *Store) DeadLetterEdits(ctx context.Context, id, after string, limit int
 	})
 }
 
-func (s *Store) deadLetter(ctx context.Context, id string, send *int64, instead []byte, by []store.Audit) error {
+func (s *Store) deadLetter(ctx context.Context, id string, edit int64, send bool, instead []byte, by []store.Audit) error {
 	return s.update(ctx, func(t *data) error {
 		l, ok := t.deadLetters[id]
 		if !ok {
 			return fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
 		}
-		if send != nil && *send != max(int64(len(t.deadLetterEdits[id])), 1)-1 {
+		if newest := max(int64(len(t.deadLetterEdits[id])), 1) - 1; newest != edit && (send || edit != backend.AnyEdit) {
 			return store.ErrStale
 		}
-		if send == nil {
+		if !send {
 			delete(t.deadLetterEdits, id)
 		}
 		delete(t.deadLetters, id)
 		t.noteAudit(by)
-		if send != nil {
+		if send {
 			body := []byte(l.row.Envelope)
 			if instead != nil {
 				body = instead
