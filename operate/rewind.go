@@ -25,7 +25,8 @@ type back struct {
 }
 
 // exact is a document byte for byte, in base64: as JSON in JSON it would lose the blanks of
-// what the instance was given, by whose digest it is verified. Rewinds of before have it so.
+// what the instance was given, by whose digest it is verified. Streams may have rewinds of
+// before, whose document is JSON.
 type exact []byte
 
 // UnmarshalJSON implements json.Unmarshaler.

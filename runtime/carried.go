@@ -19,7 +19,9 @@ type carrying struct {
 func (c carrying) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	d, err := c.Receiver.Receive(ctx, q, func(m store.Message) {
 		c.strays.came()
-		arrived(m)
+		if arrived != nil {
+			arrived(m)
+		}
 	})
 	if brought, ok := d.(store.Carrier); ok && err == nil {
 		if snap, encoded := brought.Carried(); snap != nil {

@@ -68,6 +68,23 @@ func TestARewindAsksAgain(t *testing.T) {
 	if c := commandOf(out); c.Target != "f" || c.Key != key || c.Token == begun.Waits[0].Token || s.Version != 3 || s.Incarnation != "inc" {
 		t.Errorf("asked %+v at version %d", c, s.Version)
 	}
+	// A stream may have a rewind of before, whose snapshot is JSON.
+	var said map[string]json.RawMessage
+	with, err := operate.BackTo(begun, 2, "")
+	if err == nil {
+		err = json.Unmarshal(with, &said)
+	}
+	var state []byte
+	if err == nil {
+		err = json.Unmarshal(said["state"], &state)
+	}
+	said["state"] = state
+	if with, err = json.Marshal(said); err != nil {
+		t.Fatal(err)
+	}
+	if was, err := operate.Operate(def, second.Snapshot.Clone(), operate.Rewind, with, in); err != nil || commandOf(was).Key != key {
+		t.Errorf("as it was written before: %+v, %v", was, err)
+	}
 	if len(s.Compensations) != 1 || len(s.Waits) != 1 || s.Waits[0].Pointer != begun.Waits[0].Pointer || len(out.Settled) != 1 {
 		t.Errorf("%+v, settled %v", s, out.Settled)
 	}

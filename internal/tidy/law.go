@@ -63,12 +63,12 @@ var law = []rule{
 	{3, "sql/rows", []string{"problem"}, nil},
 	{3, "sql/steps", []string{"nearest", "problem", "snapshot"}, nil}, // what documents may have done in transactions
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
-	{4, "sql/sqlite/parts", []string{"sql/sqlite/conn"}, nil},
+	{4, "sql/sqlite/pieces", []string{"sql/sqlite/conn"}, nil},
 	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/embedded/schema", "sql/sqlite", "store"}},
 	{4, "sql/embedded/schema", []string{"problem", "sql/sqlite/conn", "sql/sqlite/files"}, nil},
 	{6, "sql/embedded", []string{"definition", "problem", "projections", "snapshot", "sql/history", "sql/lists", "sql/embedded/schema", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "sql/steps", "store", "store/backend", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
 	{6, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/history", "sql/lists", "sql/rows", "sql/steps", "store", "store/backend", "store/survey"}, []string{"store/storetest", "internal/..."}},
-	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "sql/sqlite/parts", "store"}, []string{"engine", "sql/embedded/schema", "store/backend", "store/storetest", "internal/..."}},
+	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "sql/sqlite/pieces", "store"}, []string{"engine", "sql/embedded/schema", "store/backend", "store/storetest", "internal/..."}},
 	{3, "runtime/cache", []string{"snapshot"}, []string{"definition/...", "engine", "signal"}},
 	{3, "runtime/admission", []string{"problem"}, nil},
 	{3, "runtime/line", []string{"problem"}, nil},
@@ -177,7 +177,7 @@ var kernel = []string{
 
 // apart are packages that know nothing of the house but its errors, as a library
 // does: the kernel may use them, and a newcomer need not read them.
-var apart = []string{"appendjson", "jq", "memory", "nearest", "runtime/admission", "runtime/line", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "sql/sqlite/parts"}
+var apart = []string{"appendjson", "jq", "memory", "nearest", "runtime/admission", "runtime/line", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "sql/sqlite/pieces"}
 
 // kernelSees lists what the kernel's packages still see of the extras. It only
 // shrinks.

@@ -39,7 +39,7 @@ func TestLargeDataAreWrittenOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for text, want := range map[string]string{
-			"select group_concat(PART_ID & 1048575) || ' of ' || min(length(BODY)) from WF_STATE_PARTS":                                "0 of 20999",
+			"select group_concat(PIECE_ID & 1048575) || ' of ' || min(length(BODY)) from WF_STATE_PIECES":                              "0 of 20999",
 			"select length(STATE_JSON) < 1000 from WF_STATES":                                                                          "1",
 			"select cast(STATE_JSON as text) from WF_RUNTIME_STATES where INSTANCE_ID = 'a'":                                           string(change.Encoded),
 			"select DATA_JSON from WF_V_STATES":                                                                                        string(change.Snapshot.Branches[0].Data),
@@ -54,9 +54,9 @@ func TestLargeDataAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestARestForgetsParts: what the writer remembered is gone, and the next version is
-// written over whatever parts there are.
-func TestARestForgetsParts(t *testing.T) {
+// TestARestForgetsPieces: what the writer remembered is gone, and the next version is
+// written over whatever pieces there are.
+func TestARestForgetsPieces(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := open(t, path)
@@ -70,14 +70,14 @@ func TestARestForgetsParts(t *testing.T) {
 		if err := s.Parts().Caches.Shrink(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := must(c.Text("select cast(STATE_JSON as text) || (select count(*) from WF_STATE_PARTS) from WF_RUNTIME_STATES")); got != string(change.Encoded)+"1" {
+		if got := must(c.Text("select cast(STATE_JSON as text) || (select count(*) from WF_STATE_PIECES) from WF_RUNTIME_STATES")); got != string(change.Encoded)+"1" {
 			t.Errorf("version %d: %.100q", v, got)
 		}
 	}
 }
 
-// TestADamagedPartIsTold: a part that is another, or is gone, is a damaged snapshot.
-func TestADamagedPartIsTold(t *testing.T) {
+// TestADamagedPieceIsTold: a piece that is another, or is gone, is a damaged snapshot.
+func TestADamagedPieceIsTold(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := open(t, path)
@@ -91,10 +91,10 @@ func TestADamagedPartIsTold(t *testing.T) {
 	}
 	c := must(conn.Open(path, ""))
 	for _, text := range []string{
-		"update WF_STATE_PARTS set BODY = cast(replace(BODY, 'a-1', 'a-2') as blob) where PART_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'broken')",
+		"update WF_STATE_PIECES set BODY = cast(replace(BODY, 'a-1', 'a-2') as blob) where PIECE_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'broken')",
 		"update WF_STATES set STATE_CUTS = '[[0,' where INSTANCE_ID = 'cuts'",
-		"update WF_STATE_PARTS set BODY = cast('\"' || substr(BODY, 2) as blob) where PART_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'quote')",
-		"delete from WF_STATE_PARTS where PART_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'gone')",
+		"update WF_STATE_PIECES set BODY = cast('\"' || substr(BODY, 2) as blob) where PIECE_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'quote')",
+		"delete from WF_STATE_PIECES where PIECE_ID >> 20 = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'gone')",
 	} {
 		if err := c.Script(text); err != nil {
 			t.Fatal(err)
@@ -110,8 +110,8 @@ func TestADamagedPartIsTold(t *testing.T) {
 	}
 }
 
-// TestPartsGoWithTheirInstance: what is purged leaves no part.
-func TestPartsGoWithTheirInstance(t *testing.T) {
+// TestPiecesGoWithTheirInstance: what is purged leaves no piece.
+func TestPiecesGoWithTheirInstance(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := open(t, path)
@@ -130,8 +130,8 @@ func TestPartsGoWithTheirInstance(t *testing.T) {
 	}
 	c := must(conn.Open(path, "_query_only=1"))
 	defer c.Close()
-	left := "select group_concat(distinct R.INSTANCE_ID) from WF_STATE_PARTS P left join WF_STATES R on R.INSTANCE_NO = P.PART_ID >> 20"
+	left := "select group_concat(distinct R.INSTANCE_ID) from WF_STATE_PIECES P left join WF_STATES R on R.INSTANCE_NO = P.PIECE_ID >> 20"
 	if got := must(c.Text(left)); got != "live" {
-		t.Errorf("parts are left of %q", got)
+		t.Errorf("pieces are left of %q", got)
 	}
 }

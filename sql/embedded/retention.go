@@ -51,7 +51,7 @@ func purge(t sqlite.Tx, before time.Time, limit int) (int, error) {
 		if _, _, err := t.Exec("purge_stream", no<<sqlite.PositionBits, (no+1)<<sqlite.PositionBits-1); err != nil {
 			return 0, err
 		}
-		for _, name := range []string{"purge_task_events", "purge_tasks", "purge_waits", "purge_attributes", "purge_activities", "purge_dead_letter_edits", "purge_parts", "purge_state", "purge_instance"} {
+		for _, name := range []string{"purge_task_events", "purge_tasks", "purge_waits", "purge_attributes", "purge_activities", "purge_dead_letter_edits", "purge_pieces", "purge_state", "purge_instance"} {
 			if _, _, err := t.Exec(name, no); err != nil {
 				return 0, err
 			}

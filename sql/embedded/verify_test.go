@@ -46,9 +46,9 @@ var broken = map[string][]string{
 		"insert into WF_STREAM (ENTRY_NO, KIND, PROCESSED, PROCESSED_ON_UTC, DATA) select (99 << 24) + 1, KIND, 1, 1, DATA from WF_STREAM where POSITION = 2",
 	},
 	"no-orphans": {
-		"insert into WF_STATE_PARTS values (99 << 20, x'00')",
-		"insert into WF_STATE_PARTS select INSTANCE_NO << 20, x'00' from WF_STATES",
-		"insert into WF_STATE_PARTS select (INSTANCE_NO << 20) + 7, x'00' from WF_STATES; update WF_STATES set STATE_CUTS = '[[0,' || length(STATE_JSON) || ']]'",
+		"insert into WF_STATE_PIECES values (99 << 20, x'00')",
+		"insert into WF_STATE_PIECES select INSTANCE_NO << 20, x'00' from WF_STATES",
+		"insert into WF_STATE_PIECES select (INSTANCE_NO << 20) + 7, x'00' from WF_STATES; update WF_STATES set STATE_CUTS = '[[0,' || length(STATE_JSON) || ']]'",
 	},
 	"lease-owner": {
 		"update WF_MESSAGES set STATE = 10", "update WF_MESSAGES set STATE = 10, LEASE_OWNER = 99", "update WF_MESSAGES set LEASE_OWNER = 1",

@@ -13,7 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite/parts"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/pieces"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -213,7 +213,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 }
 
 // start writes the first snapshot of an instance.
-func (t *tx) start(c *store.Change, task any, sum int64, next *parts.Next) (int64, error) {
+func (t *tx) start(c *store.Change, task any, sum int64, next *pieces.Next) (int64, error) {
 	s, r := c.Snapshot, &c.Runtime
 	if i := c.Rows.Instance; i != nil && i.StartKey != "" {
 		row, err := t.w.c.One("instance_started", 1, i.StartKey, i.BusinessKey, i.Definition)

@@ -32,7 +32,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite/parts"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/pieces"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -57,7 +57,7 @@ const (
 	batchTime      = 5 * time.Millisecond // in a transaction before it stops taking changes
 	promoteMax     = 500                  // due messages made ready in a transaction
 	numbersMax     = 1 << 15              // instance numbers remembered
-	partsMax       = 16 << 20             // bytes of the parts of snapshots that are remembered
+	piecesMax      = 16 << 20             // bytes of the pieces of snapshots that are remembered
 )
 
 // Schema makes the tables that the store works on.
@@ -182,7 +182,7 @@ func (o Options) complete() (Options, error) {
 			*f.value = f.std
 		}
 	}
-	o.Statements = append(slices.Clip(o.Statements), Statements, parts.Statements)
+	o.Statements = append(slices.Clip(o.Statements), Statements, pieces.Statements)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite/parts"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/pieces"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -32,7 +32,7 @@ type writer struct {
 	perform func(Tx) store.Perform
 	relax   bool // a transaction that only claims is not synced
 	numbers map[string]int64
-	cuts    *parts.Memory
+	cuts    *pieces.Memory
 	nodeNos map[string]int64
 	timer   *time.Timer
 	members []*job
@@ -63,7 +63,7 @@ func (s *Store) Stats() Stats {
 func newWriter(s *Store, c *conn.Conn, o Options) *writer {
 	return &writer{
 		s: s, c: c, batch: o.Batch, extras: o.Extras, perform: o.Perform, relax: o.Durability == Full,
-		numbers: map[string]int64{}, cuts: parts.NewMemory(partsMax), nodeNos: map[string]int64{s.node: s.nodes.no},
+		numbers: map[string]int64{}, cuts: pieces.NewMemory(piecesMax), nodeNos: map[string]int64{s.node: s.nodes.no},
 		timer: time.NewTimer(time.Hour),
 	}
 }

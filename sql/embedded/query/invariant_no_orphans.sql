@@ -13,7 +13,7 @@ union all
 select 'task event ' || E.EVENT_NO, 'its task is not there' from WF_TASK_EVENTS E
 where not exists (select 1 from WF_TASKS T where T.TASK_NO = E.TASK_NO)
 union all
-select 'part ' || P.PART_ID, 'no snapshot has it' from WF_STATE_PARTS P
+select 'piece ' || P.PIECE_ID, 'no snapshot has it' from WF_STATE_PIECES P
 where not exists (select 1 from WF_STATES R, json_each(iif(json_valid(R.STATE_CUTS), R.STATE_CUTS, '[]')) C
-                  where R.INSTANCE_NO = P.PART_ID >> 20 and C.type = 'array' and C.value ->> 2 = P.PART_ID & 1048575)
+                  where R.INSTANCE_NO = P.PIECE_ID >> 20 and C.type = 'array' and C.value ->> 2 = P.PIECE_ID & 1048575)
 limit ?

@@ -24,7 +24,7 @@ func Readable(document []byte, more int) error {
 	for i := 0; i < len(document); i++ {
 		c := document[i]
 		if c == '"' {
-			i = textEnd(document, i+1)
+			i = TextEnd(document, i+1)
 			continue
 		}
 		if depth += int(deeper[c]); depth > maxDepth-more {
@@ -34,8 +34,9 @@ func Readable(document []byte, more int) error {
 	return nil
 }
 
-// textEnd is where the text ends that begins at a byte.
-func textEnd(document []byte, from int) int {
+// TextEnd is where the text of a JSON document ends that begins at a byte, behind its
+// quote; the length of the document if it does not.
+func TextEnd(document []byte, from int) int {
 	for i := from; ; i++ {
 		next := bytes.IndexByte(document[i:], '"')
 		if next < 0 {

@@ -1,4 +1,4 @@
-package parts
+package pieces
 
 import (
 	"bytes"
@@ -10,27 +10,27 @@ import (
 	"testing"
 )
 
-// table is what a database has of a document's parts.
+// table is what a database has of a document's pieces.
 type table map[int64][]byte
 
 // take writes a change, and puts the document together as its layout says.
 func (t table) take(d *document, c change) ([]byte, error) {
 	for _, no := range c.Gone {
 		if _, ok := t[no]; !ok {
-			return nil, fmt.Errorf("part %d goes, and was not there", no)
+			return nil, fmt.Errorf("piece %d goes, and was not there", no)
 		}
 		delete(t, no)
 	}
 	for _, p := range c.Fresh {
 		if _, ok := t[p.No]; ok {
-			return nil, fmt.Errorf("part %d is there already", p.No)
+			return nil, fmt.Errorf("piece %d is there already", p.No)
 		}
 		t[p.No] = p.Body
 	}
 	layout := d.Layout()
 	if layout == "" {
 		if len(t) > 0 {
-			return nil, fmt.Errorf("%d parts are left", len(t))
+			return nil, fmt.Errorf("%d pieces are left", len(t))
 		}
 		return d.Rest, nil
 	}
@@ -47,27 +47,27 @@ func (t table) take(d *document, c change) ([]byte, error) {
 		}
 	}
 	if len(used) != len(t) {
-		return nil, fmt.Errorf("%d parts are there, %d are used", len(t), len(used))
+		return nil, fmt.Errorf("%d pieces are there, %d are used", len(t), len(used))
 	}
 	return doc, nil
 }
 
-// history cuts versions one after another, and says how many bytes of parts each wrote.
+// history cuts versions one after another, and says how many bytes of pieces each wrote.
 func history(t *testing.T, versions ...string) (fresh []int, rests []int) {
 	t.Helper()
-	return historyAt(t, minPart, versions...)
+	return historyAt(t, minPiece, versions...)
 }
 
 func historyAt(t *testing.T, least int, versions ...string) (fresh []int, rests []int) {
 	t.Helper()
 	var before *document
-	parts := table{}
+	pieces := table{}
 	for i, v := range versions {
 		now, change := cutDocument([]byte(v), before)
 		if json.Valid([]byte(v)) && now.Layout() != "" && !json.Valid(now.Rest) {
 			t.Fatalf("version %d: the rest is no JSON: %.400s", i, now.Rest)
 		}
-		got, err := parts.take(now, change)
+		got, err := pieces.take(now, change)
 		if err != nil {
 			t.Fatalf("version %d: %v", i, err)
 		}
@@ -99,7 +99,7 @@ func TestWhatStaysIsWrittenOnce(t *testing.T) {
 	long := strings.Repeat("text ", 4_000)
 	for name, c := range map[string]struct {
 		version func(i int) string
-		fresh   []int // bytes of parts that each version writes
+		fresh   []int // bytes of pieces that each version writes
 	}{
 		"the list of a loop": {func(i int) string {
 			return fmt.Sprintf(`{"input":{"items":[%s]},"version":%d,"frames":[{"items":[%s],"vars":{"i":%d}}],"data":{"items":[%[1]s]}}`, items(0, 3_000), i, items(i, 3_000), i)
@@ -121,9 +121,9 @@ func TestWhatStaysIsWrittenOnce(t *testing.T) {
 			}
 			fresh, rests := history(t, versions...)
 			if !slices.Equal(fresh, c.fresh) {
-				t.Errorf("versions write %v bytes of parts, not %v", fresh, c.fresh)
+				t.Errorf("versions write %v bytes of pieces, not %v", fresh, c.fresh)
 			}
-			if slices.Max(rests) > minPart {
+			if slices.Max(rests) > minPiece {
 				t.Errorf("the rests have %v bytes", rests)
 			}
 		})
@@ -141,7 +141,7 @@ func TestAListIsTakenToItsEnd(t *testing.T) {
 	for _, n := range fresh[1:] {
 		again += n
 	}
-	if again > 3*minPart { // the last of it is cut with what is around it
+	if again > 3*minPiece { // the last of it is cut with what is around it
 		t.Errorf("%d bytes were written again", again)
 	}
 }
@@ -153,7 +153,7 @@ func TestCutsAreOfValues(t *testing.T) {
 	plain := strings.TrimSuffix(strings.Repeat("1,2,", 4_000), ",")
 	history := func(t *testing.T, versions ...string) {
 		historyAt(t, 8, versions...)
-		historyAt(t, minPart, versions...)
+		historyAt(t, minPiece, versions...)
 	}
 	history(t, `{"a":[`+long+`],"z":1}`, `{"s":"\"a\":[`+strings.ReplaceAll(long, `"`, `\"`)+`]","a":[`+long+`]}`, `{"s":"a\":[","a":[`+long+`]}`)
 	history(t, `{"a":[[`+nested+`]]}`, `{"a":[[`+strings.TrimPrefix(nested, "[1,")+`]]`, `{"a":[2],[1,2],`+nested+`]}`)
@@ -219,10 +219,10 @@ func FuzzCut(f *testing.F) {
 	f.Add([]byte(`{"a":[`+items(0, 9)+`]}`), []byte(`{"b":1,"a":[`+items(3, 9)+`]}`))
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		var before *document
-		parts := table{}
+		pieces := table{}
 		for _, v := range [][]byte{one, two, one} {
 			now, change := cutAt(v, before, 8)
-			got, err := parts.take(now, change)
+			got, err := pieces.take(now, change)
 			if err != nil || !bytes.Equal(got, v) {
 				t.Fatalf("%v\n%q\n%q", err, got, v)
 			}

@@ -1,4 +1,4 @@
-package parts
+package pieces
 
 import (
 	"container/list"
@@ -7,13 +7,13 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 )
 
-// Statements are those by which parts are written.
+// Statements are those by which pieces are written.
 //
 //go:embed query/*.sql
 var Statements embed.FS
 
 // Memory keeps how documents were cut that were written last, so that their next
-// versions are cut along them. It is bounded by the bytes of the parts. One goroutine
+// versions are cut along them. It is bounded by the bytes of the pieces. One goroutine
 // uses it, who writes.
 type Memory struct {
 	max   int
@@ -38,12 +38,12 @@ func NewMemory(max int) *Memory {
 }
 
 // Next is a version of a document that is written over the one before. The row of that
-// is as expected: it has a checksum, and parts that are known, or none. Where it is not,
+// is as expected: it has a checksum, and pieces that are known, or none. Where it is not,
 // Anew is the way. It is good until the next one.
 type Next struct {
 	Rest     []byte
-	Layout   any // for the row; nil = there are no parts
-	Expected any // checksum of the row before, or withoutParts; nil = it is however it is
+	Layout   any // for the row; nil = there are no pieces
+	Expected any // checksum of the row before, or withoutPieces; nil = it is however it is
 
 	memory *Memory
 	id     string
@@ -53,17 +53,17 @@ type Next struct {
 	change change
 }
 
-// withoutParts is no checksum: the row has no parts.
-const withoutParts = int64(-1)
+// withoutPieces is no checksum: the row has no pieces.
+const withoutPieces = int64(-1)
 
 // Next cuts a document with a checksum along the version before, 0 = there is none. It
 // refuses one that SQLite would not read.
 func (m *Memory) Next(id string, before int64, doc []byte, sum int64) (*Next, error) {
 	n := &m.next
-	*n = Next{Expected: withoutParts, memory: m, id: id, doc: doc, sum: sum}
+	*n = Next{Expected: withoutPieces, memory: m, id: id, doc: doc, sum: sum}
 	if e, ok := m.byID[id]; !ok || e.Value.(*kept).version != before {
 		n.cut(nil)
-	} else if v := e.Value.(*kept); v.document.next > maxParts-maxCuts { // the numbers begin anew
+	} else if v := e.Value.(*kept); v.document.next > maxPieces-maxCuts { // the numbers begin anew
 		n.Anew()
 	} else {
 		n.Expected = v.sum
@@ -76,7 +76,7 @@ func (m *Memory) Next(id string, before int64, doc []byte, sum int64) (*Next, er
 	return n, err
 }
 
-// Anew cuts the document as if there were no version before: whatever parts that has
+// Anew cuts the document as if there were no version before: whatever pieces that has
 // are written over.
 func (n *Next) Anew() {
 	n.Expected = nil
@@ -88,22 +88,22 @@ func (n *Next) cut(before *document) {
 	n.Rest, n.Layout = n.now.Rest, conn.Text(n.now.Layout())
 }
 
-// Written writes, behind the row with a number, what has changed of the parts.
+// Written writes, behind the row with a number, what has changed of the pieces.
 func (n *Next) Written(no, version int64, exec func(statement string, args ...any) (id, changed int64, err error)) (err error) {
 	if n.Expected == nil {
-		_, _, err = exec("parts_delete", no*maxParts, (no+1)*maxParts)
+		_, _, err = exec("pieces_delete", no*maxPieces, (no+1)*maxPieces)
 	}
 	for i := 0; i < len(n.change.Gone) && err == nil; i++ {
-		_, _, err = exec("parts_delete", no*maxParts+n.change.Gone[i], no*maxParts+n.change.Gone[i]+1)
+		_, _, err = exec("pieces_delete", no*maxPieces+n.change.Gone[i], no*maxPieces+n.change.Gone[i]+1)
 	}
 	for i := 0; i < len(n.change.Fresh) && err == nil; i++ {
-		_, _, err = exec("part_insert", no*maxParts+n.change.Fresh[i].No, n.change.Fresh[i].Body)
+		_, _, err = exec("piece_insert", no*maxPieces+n.change.Fresh[i].No, n.change.Fresh[i].Body)
 	}
 	n.memory.put(&kept{id: n.id, document: n.now, version: version, sum: n.sum, bytes: n.now.bytes()})
 	return err
 }
 
-// put keeps a version; one without parts needs no memory.
+// put keeps a version; one without pieces needs no memory.
 func (m *Memory) put(v *kept) {
 	if e, ok := m.byID[v.id]; ok {
 		m.remove(e)

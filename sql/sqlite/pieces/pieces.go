@@ -1,29 +1,31 @@
-// Package parts cuts documents, so that what is large in one and stays as it was is
+// Package pieces cuts documents, so that what is large in one and stays as it was is
 // written once.
 //
 // A document is JSON. What is inside of a large object, list or text is cut out and
-// kept as a part; the rest is JSON still, where these are empty. The next version of a
-// document is cut along the one before: what is equal to a part, byte for byte, refers
-// to it, and of a list whose first elements are gone the end of the part is taken.
-package parts
+// kept as a piece; the rest is JSON still, where these are empty. The next version of a
+// document is cut along the one before: what is equal to a piece, byte for byte, refers
+// to it, and of a list whose first elements are gone the end of the piece is taken.
+package pieces
 
 import (
 	"bytes"
 	"slices"
 	"strconv"
+
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 )
 
 const (
-	// minPart is how many bytes a part has at least: two pages of a database.
-	minPart = 8 << 10
-	// maxParts bounds the numbers of parts that a document has had. Beyond it, it is cut anew.
-	maxParts = 1 << 20
+	// minPiece is how many bytes a piece has at least: two pages of a database.
+	minPiece = 8 << 10
+	// maxPieces bounds the numbers of pieces that a document has had. Beyond it, it is cut anew.
+	maxPieces = 1 << 20
 	// maxCuts bounds the cuts of a document; what is large beyond them stays in the rest.
 	maxCuts = 64
 )
 
-// part is what was cut out, by a number that is used once for a document.
-type part struct {
+// piece is what was cut out, by a number that is used once for a document.
+type piece struct {
 	No    int64
 	Body  []byte
 	depth int // of the objects and lists in it
@@ -31,31 +33,31 @@ type part struct {
 
 // document is a version of a document, cut.
 type document struct {
-	Rest  []byte // it shares memory with the document, if it has no cuts
-	cuts  []cut
-	parts []part
-	next  int64
+	Rest   []byte // it shares memory with the document, if it has no cuts
+	cuts   []cut
+	pieces []piece
+	next   int64
 }
 
-// cut is bytes of the rest, and what of a part follows them.
+// cut is bytes of the rest, and what of a piece follows them.
 type cut struct {
 	rest   int
-	part   int // of parts
+	piece  int // of pieces
 	from   int
 	bytes  int
 	anchor string // what is before it in the document: the end of a name, and what opens the value; "" = another value
 }
 
-// change is what of a document's parts is to be written.
+// change is what of a document's pieces is to be written.
 type change struct {
-	Fresh []part
+	Fresh []piece
 	Gone  []int64
 }
 
 // cutDocument cuts a document along the version before, nil = there is none. It keeps no
 // memory of the document but that of a rest without cuts.
 func cutDocument(doc []byte, before *document) (*document, change) {
-	return cutAt(doc, before, minPart)
+	return cutAt(doc, before, minPiece)
 }
 
 func cutAt(doc []byte, before *document, least int) (*document, change) {
@@ -64,8 +66,8 @@ func cutAt(doc []byte, before *document, least int) (*document, change) {
 	}
 	c, known := cutter{doc: doc, least: least, now: &document{}}, 0
 	if before != nil {
-		c.now.parts, c.now.next = append([]part(nil), before.parts...), before.next
-		known = len(before.parts)
+		c.now.pieces, c.now.next = append([]piece(nil), before.pieces...), before.next
+		known = len(before.pieces)
 		for i := range before.cuts {
 			c.follow(&before.cuts[i])
 		}
@@ -75,7 +77,7 @@ func cutAt(doc []byte, before *document, least int) (*document, change) {
 }
 
 // Layout says how the document is put together: a list of the bytes of the rest, the
-// number of a part, where in it, and how many of its bytes follow. "" = it is the rest.
+// number of a piece, where in it, and how many of its bytes follow. "" = it is the rest.
 func (d *document) Layout() string {
 	if len(d.cuts) == 0 {
 		return ""
@@ -83,7 +85,7 @@ func (d *document) Layout() string {
 	b, at := []byte{'['}, 0
 	for i := range d.cuts {
 		c := &d.cuts[i]
-		b = numbers(b, at, c.rest, int(d.parts[c.part].No), c.from, c.bytes)
+		b = numbers(b, at, c.rest, int(d.pieces[c.piece].No), c.from, c.bytes)
 		b, at = append(b, ','), at+c.rest
 	}
 	return string(append(numbers(b, at, len(d.Rest)-at), ']'))
@@ -96,10 +98,10 @@ func numbers(b []byte, list ...int) []byte {
 	return append(b, ']')
 }
 
-// Depth is how deep objects and lists are nested in the deepest part.
+// Depth is how deep objects and lists are nested in the deepest piece.
 func (d *document) Depth() (deepest int) {
-	for i := range d.parts {
-		deepest = max(deepest, d.parts[i].depth)
+	for i := range d.pieces {
+		deepest = max(deepest, d.pieces[i].depth)
 	}
 	return deepest
 }
@@ -107,34 +109,34 @@ func (d *document) Depth() (deepest int) {
 // bytes is the memory that a document keeps.
 func (d *document) bytes() int {
 	n := 0
-	for i := range d.parts {
-		n += len(d.parts[i].Body)
+	for i := range d.pieces {
+		n += len(d.pieces[i].Body)
 	}
 	return n
 }
 
 type cutter struct {
 	doc   []byte
-	least int // bytes of a part
+	least int // bytes of a piece
 	now   *document
 	at    int   // up to here the document is cut
 	stack []int // values that are open, by where they begin; -1-begin where something in them is large
 }
 
-// finish drops the parts that no cut refers to any more.
+// finish drops the pieces that no cut refers to any more.
 func (c *cutter) finish(known int) (did change) {
 	d := c.now
-	used := make([]bool, len(d.parts))
+	used := make([]bool, len(d.pieces))
 	for _, x := range d.cuts {
-		used[x.part] = true
+		used[x.piece] = true
 	}
 	if len(d.cuts) == 0 {
 		d.Rest = c.doc
 	} else {
 		d.Rest = append(d.Rest, c.doc[c.at:]...)
 	}
-	at, kept := make([]int, len(d.parts)), d.parts[:0:0]
-	for i, p := range d.parts {
+	at, kept := make([]int, len(d.pieces)), d.pieces[:0:0]
+	for i, p := range d.pieces {
 		if at[i] = len(kept); used[i] {
 			kept = append(kept, p)
 		}
@@ -146,9 +148,9 @@ func (c *cutter) finish(known int) (did change) {
 		}
 	}
 	for i := range d.cuts {
-		d.cuts[i].part = at[d.cuts[i].part]
+		d.cuts[i].piece = at[d.cuts[i].piece]
 	}
-	d.parts = kept
+	d.pieces = kept
 	return did
 }
 
@@ -164,7 +166,7 @@ func (c *cutter) follow(was *cut) {
 	if was.anchor == "" || len(c.now.cuts) == maxCuts {
 		return
 	}
-	body := c.now.parts[was.part].Body
+	body := c.now.pieces[was.piece].Body
 	at := c.from()
 	for range tries {
 		i := bytes.Index(c.doc[at:min(at+window, len(c.doc))], []byte(was.anchor))
@@ -174,7 +176,7 @@ func (c *cutter) follow(was *cut) {
 		at += i + len(was.anchor)
 		if from, ok := c.match(at, body, was.from); ok {
 			c.gap(at - 1)
-			c.cut(cut{part: was.part, from: from, bytes: len(body) - from, anchor: was.anchor}, at)
+			c.cut(cut{piece: was.piece, from: from, bytes: len(body) - from, anchor: was.anchor}, at)
 			return
 		}
 	}
@@ -188,7 +190,7 @@ func (c *cutter) from() int {
 	return 0
 }
 
-// match says from where on a part is what is inside of the value that begins before a byte.
+// match says from where on a piece is what is inside of the value that begins before a byte.
 func (c *cutter) match(at int, body []byte, from int) (int, bool) {
 	closing := closes[c.doc[at-1]]
 	inside := func(from int) bool {
@@ -230,7 +232,7 @@ func elements(b []byte) (deepest int, whole bool) {
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			if i = textEnd(b, i+1); i == len(b) {
+			if i = conn.TextEnd(b, i+1); i == len(b) {
 				return deepest, false
 			}
 		case '[', '{':
@@ -256,7 +258,7 @@ func (c *cutter) gap(end int) {
 		switch doc[i] {
 		case '"':
 			from := i + 1
-			if i = textEnd(doc, from); i < len(doc) && i-from >= c.least {
+			if i = conn.TextEnd(doc, from); i < len(doc) && i-from >= c.least {
 				c.large(from, i)
 			}
 		case '[', '{':
@@ -279,17 +281,17 @@ func (c *cutter) large(from, to int) {
 		c.stack[i] = -1 - c.stack[i]
 	}
 	body := c.doc[from:to]
-	no := slices.IndexFunc(c.now.parts, func(p part) bool { return bytes.Equal(p.Body, body) })
+	no := slices.IndexFunc(c.now.pieces, func(p piece) bool { return bytes.Equal(p.Body, body) })
 	if no < 0 {
-		p := part{No: c.now.next, Body: bytes.Clone(body)}
+		p := piece{No: c.now.next, Body: bytes.Clone(body)}
 		if c.doc[from-1] != '"' {
 			p.depth, _ = elements(body)
 		}
-		no = len(c.now.parts)
-		c.now.parts = append(c.now.parts, p)
+		no = len(c.now.pieces)
+		c.now.pieces = append(c.now.pieces, p)
 		c.now.next++
 	}
-	c.cut(cut{part: no, bytes: len(body), anchor: anchor(c.doc[:from])}, from)
+	c.cut(cut{piece: no, bytes: len(body), anchor: anchor(c.doc[:from])}, from)
 }
 
 func (c *cutter) cut(x cut, at int) {
@@ -313,22 +315,4 @@ func anchor(before []byte) string {
 
 func wordByte(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_'
-}
-
-// textEnd is where the text ends that begins at a byte; the length of b if it does not.
-func textEnd(b []byte, from int) int {
-	for i := from; ; i++ {
-		next := bytes.IndexByte(b[i:], '"')
-		if next < 0 {
-			return len(b)
-		}
-		i += next
-		before := i
-		for before > from && b[before-1] == '\\' {
-			before--
-		}
-		if (i-before)%2 == 0 {
-			return i
-		}
-	}
 }

@@ -1,10 +1,10 @@
--- What is large in a snapshot and stays as it was is written once: a part, which is cut
+-- What is large in a snapshot and stays as it was is written once: a piece, which is cut
 -- out of STATE_JSON. STATE_CUTS says how the document is put together: a list of where
--- bytes of STATE_JSON begin and how many they are, of which part, from which byte and how
+-- bytes of STATE_JSON begin and how many they are, of which piece, from which byte and how
 -- many follow. WF_DOCUMENTS has the documents whole.
 alter table WF_STATES add column STATE_CUTS text;
-create table WF_STATE_PARTS (
-  PART_ID integer primary key, -- INSTANCE_NO * 2^20 + the number of the part
+create table WF_STATE_PIECES (
+  PIECE_ID integer primary key, -- INSTANCE_NO * 2^20 + the number of the piece
   BODY    blob not null
 );
 create view WF_DOCUMENTS as
@@ -12,7 +12,7 @@ select S.INSTANCE_NO, S.INSTANCE_ID, S.STATE_VERSION, S.WAITING_UNTIL_UTC, S.ACT
        S.LAST_EXECUTED_ON_UTC, S.CREATED_ON_UTC, S.UPDATED_ON_UTC, S.STATE_CHECKSUM,
        case when S.STATE_CUTS is null or not json_valid(S.STATE_CUTS) then S.STATE_JSON else cast((
          select group_concat(cast(substr(S.STATE_JSON, (C.value ->> 0) + 1, C.value ->> 1) as text)
-           || iif(C.value ->> 2 is null, '', cast(substr((select P.BODY from WF_STATE_PARTS P where P.PART_ID = S.INSTANCE_NO * 1048576 + (C.value ->> 2)),
+           || iif(C.value ->> 2 is null, '', cast(substr((select P.BODY from WF_STATE_PIECES P where P.PIECE_ID = S.INSTANCE_NO * 1048576 + (C.value ->> 2)),
                 (C.value ->> 3) + 1, C.value ->> 4) as text)), '')
          from json_each(S.STATE_CUTS) C where C.type = 'array') as blob) end as STATE_JSON
 from WF_STATES S;

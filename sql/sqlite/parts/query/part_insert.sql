@@ -1,1 +1,0 @@
-insert into WF_STATE_PARTS (PART_ID, BODY) values (?, ?)

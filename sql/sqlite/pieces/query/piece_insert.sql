@@ -1,0 +1,1 @@
+insert into WF_STATE_PIECES (PIECE_ID, BODY) values (?, ?)
