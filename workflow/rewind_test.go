@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"testing"
 	"time"
@@ -69,19 +70,7 @@ func TestARewindAsksAgain(t *testing.T) {
 		t.Errorf("asked %+v at version %d", c, s.Version)
 	}
 	// A stream may have a rewind of before, whose snapshot is JSON.
-	var said map[string]json.RawMessage
-	with, err := operate.BackTo(begun, 2, "")
-	if err == nil {
-		err = json.Unmarshal(with, &said)
-	}
-	var state []byte
-	if err == nil {
-		err = json.Unmarshal(said["state"], &state)
-	}
-	said["state"] = state
-	if with, err = json.Marshal(said); err != nil {
-		t.Fatal(err)
-	}
+	with := asBefore(t, begun)
 	if was, err := operate.Operate(def, second.Snapshot.Clone(), operate.Rewind, with, in); err != nil || commandOf(was).Key != key {
 		t.Errorf("as it was written before: %+v, %v", was, err)
 	}
@@ -134,4 +123,26 @@ func TestARewindAsksAgain(t *testing.T) {
 			t.Errorf("%v, want %s", err, code)
 		}
 	}
+}
+
+// asBefore is the output of a rewind as it was written when its snapshot was JSON.
+func asBefore(t *testing.T, past snapshot.Snapshot) json.RawMessage {
+	t.Helper()
+	with, err := operate.BackTo(past, 2, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said map[string]any
+	if err := json.Unmarshal(with, &said); err != nil {
+		t.Fatal(err)
+	}
+	state, err := base64.StdEncoding.DecodeString(said["state"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said["state"] = json.RawMessage(state)
+	if with, err = json.Marshal(said); err != nil {
+		t.Fatal(err)
+	}
+	return with
 }

@@ -63,7 +63,7 @@ func (s *Store) Stats() Stats {
 func newWriter(s *Store, c *conn.Conn, o Options) *writer {
 	return &writer{
 		s: s, c: c, batch: o.Batch, extras: o.Extras, perform: o.Perform, relax: o.Durability == Full,
-		numbers: map[string]int64{}, cuts: pieces.NewMemory(piecesMax), nodeNos: map[string]int64{s.node: s.nodes.no},
+		numbers: map[string]int64{}, cuts: pieces.NewMemory(min(piecesMax, o.Cache)), nodeNos: map[string]int64{s.node: s.nodes.no},
 		timer: time.NewTimer(time.Hour),
 	}
 }
