@@ -21,6 +21,7 @@ import (
 	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 
 	"github.com/aqueduct-engine/aqueduct/access"
@@ -116,6 +117,9 @@ func (p *Provider) vouched(ctx context.Context, bearer string, fits func(*oidc.I
 	if err != nil {
 		return principal.Principal{}, p.refusal(ctx, errors.Join(err, fate))
 	}
+	if weak(bearer) {
+		return principal.Principal{}, refused("the provider signs with an RSA key of less than 2,048 bits")
+	}
 	if !slices.ContainsFunc(token.Audience, func(a string) bool { return slices.Contains(p.Audiences, a) }) {
 		return principal.Principal{}, refused("it was made for another service: its audience is none of this API's")
 	}
@@ -203,6 +207,13 @@ func asymmetric(algorithms []string) []string {
 		return []string{oidc.RS256} // which every provider has
 	}
 	return kept
+}
+
+// weak says that a token is signed with an RSA key of less than 2,048 bits, which RFC
+// 7518, section 3.3, forbids. A signature is as long as its key.
+func weak(token string) bool {
+	signed, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512})
+	return err == nil && len(signed.Signatures[0].Signature) < 2_048/8
 }
 
 // keys are those of the provider. What keeps them from being read the library puts

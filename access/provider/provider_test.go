@@ -142,6 +142,19 @@ func TestWhatIsNoTokenOfTheProvider(t *testing.T) {
 	}
 }
 
+// E7: an RSA key that is too short to be trusted is not, although the provider names it.
+func TestAnRSAKeyThatIsTooShort(t *testing.T) {
+	s, p := believing(t)
+	s.RotateRSA(1_024)
+	if who, err := p.Verify(t.Context(), s.Sign(anna(nil))); code(err) != "access.token-refused" || who.Name != "" {
+		t.Errorf("1,024 bits: %+v, %v", who, err)
+	}
+	s.RotateRSA(2_048)
+	if who, err := p.Verify(t.Context(), s.Sign(anna(nil))); err != nil || who.Name == "" {
+		t.Errorf("2,048 bits: %+v, %v", who, err)
+	}
+}
+
 // hmacOf signs with the public key as if it were a shared secret.
 func hmacOf(t *testing.T, s *idp.Server, payload string) string {
 	t.Helper()

@@ -5,9 +5,11 @@
 package idp
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -28,7 +30,8 @@ type Server struct {
 
 	http *httptest.Server
 	mu   sync.Mutex
-	key  *ecdsa.PrivateKey
+	key  crypto.Signer
+	alg  jose.SignatureAlgorithm
 	kid  int
 	away bool
 	asks map[string]int
@@ -84,12 +87,22 @@ func (s *Server) Close() { s.http.Close() }
 // Rotate makes another key the only one.
 func (s *Server) Rotate() {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s.rotate(key, jose.ES256, err)
+}
+
+// RotateRSA makes an RSA key of so many bits the only one.
+func (s *Server) RotateRSA(bits int) {
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	s.rotate(key, jose.RS256, err)
+}
+
+func (s *Server) rotate(key crypto.Signer, alg jose.SignatureAlgorithm, err error) {
 	if err != nil {
 		panic(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.key, s.kid = key, s.kid+1
+	s.key, s.alg, s.kid = key, alg, s.kid+1
 }
 
 // Away lets it answer 503, or no longer.
@@ -127,7 +140,7 @@ func (s *Server) sign(claims map[string]any, life time.Duration) string {
 	if err != nil {
 		panic(err)
 	}
-	key := jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: s.key, KeyID: fmt.Sprint(s.kid)}}
+	key := jose.SigningKey{Algorithm: s.alg, Key: jose.JSONWebKey{Key: s.key, KeyID: fmt.Sprint(s.kid)}}
 	signer, err := jose.NewSigner(key, nil)
 	if err != nil {
 		panic(err)
@@ -148,7 +161,7 @@ func (s *Server) discovery(w http.ResponseWriter, _ *http.Request) {
 		"issuer": s.URL, "jwks_uri": s.URL + "/keys", "token_endpoint": s.URL + "/token",
 		"authorization_endpoint": s.URL + "/authorize", "device_authorization_endpoint": s.URL + "/device",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		"id_token_signing_alg_values_supported": []string{"ES256"},
+		"id_token_signing_alg_values_supported": []string{"ES256", "RS256"},
 	})
 }
 
@@ -156,7 +169,7 @@ func (s *Server) keys(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
-		{Key: s.key.Public(), KeyID: fmt.Sprint(s.kid), Algorithm: string(jose.ES256), Use: "sig"},
+		{Key: s.key.Public(), KeyID: fmt.Sprint(s.kid), Algorithm: string(s.alg), Use: "sig"},
 	}})
 }
 
