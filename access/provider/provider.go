@@ -212,7 +212,7 @@ func asymmetric(algorithms []string) []string {
 // weak says that a token is signed with an RSA key of less than 2,048 bits, which RFC
 // 7518, section 3.3, forbids. A signature is as long as its key.
 func weak(token string) bool {
-	signed, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512})
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512})
 	return err == nil && len(signed.Signatures[0].Signature) < 2_048/8
 }
 
