@@ -56,7 +56,8 @@ test: install ## before a change is shown to others: every test but what takes l
 test-short: install ## for the inner loop: without the race detector, Oracle's store and other processes
 	.ci/test short
 
-test-whole: install ## what the gate runs: every test, fuzzing, check
+test-whole: install ## what the gate runs: check, every test, fuzzing
+	$(MAKE) --no-print-directory check
 	.ci/install-postgres
 	.ci/install-grammar
 	.ci/install-axe
@@ -64,7 +65,7 @@ test-whole: install ## what the gate runs: every test, fuzzing, check
 	.ci/install-promtool
 	.ci/install-haproxy
 	.ci/test whole
-	$(MAKE) --no-print-directory fuzz check
+	$(MAKE) --no-print-directory fuzz
 
 demo: install ## kill a node in the middle of a loan, and see nothing lost
 	go run ./examples/demo
