@@ -3,6 +3,7 @@ package embedded
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,5 +140,55 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 				t.Errorf("%s: found %v", text, list)
 			})
 		}
+	}
+}
+
+// A row whose JSON is damaged is found, and stops nobody who reads the others: no view, no
+// invariant.
+func TestADamagedRowStopsNoReader(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	change, err := storetest.Whole("a", time.Now().UTC())
+	if err == nil {
+		err = s.Commit(t.Context(), change)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
+	damaged := 0
+	for _, column := range strings.Fields(must(c.Text(`select group_concat(T.name || '.' || C.name, ' ') from sqlite_master T, pragma_table_info(T.name) C
+		where T.type = 'table' and T.name like 'WF!_%' escape '!' and T.name <> 'WF_META'`))) {
+		table, column, _ := strings.Cut(column, ".")
+		isJSON := "json_valid(cast(" + column + " as text)) and substr(cast(" + column + " as text), 1, 1) in ('{', '[')"
+		if must(c.Number("select count(*) from "+table+" where "+isJSON)) == 0 {
+			continue
+		}
+		damaged++
+		if err := c.Script("begin; update " + table + " set " + column + " = iif(typeof(" + column + ") = 'blob', cast('{\"a' as blob), '{\"a') where " + isJSON); err != nil {
+			t.Fatal(err)
+		}
+		for _, view := range strings.Fields(must(c.Text("select group_concat(name, ' ') from sqlite_master where type = 'view'"))) {
+			if err := c.Script("create temp table READ as select * from " + view + "; drop table temp.READ"); err != nil {
+				t.Errorf("%s.%s is damaged: %s: %v", table, column, view, err)
+			}
+		}
+		var list []survey.Violation
+		for _, i := range survey.Invariants {
+			if list, err = violations(t.Context(), c, i.Name, 10, list); err != nil {
+				t.Errorf("%s.%s is damaged: %s: %v", table, column, i.Name, err)
+			}
+		}
+		if found := slices.ContainsFunc(list, func(v survey.Violation) bool { return strings.Contains(v.Found, "no JSON") }); found != (column == "STATE_JSON") {
+			t.Errorf("%s.%s is damaged: %v", table, column, list)
+		}
+		if err := c.Script("rollback"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if damaged < 5 {
+		t.Errorf("%d columns with JSON", damaged)
 	}
 }

@@ -1,5 +1,5 @@
-select R.INSTANCE_ID, R.RUNTIME_STATUS || ' at ' || (W.value ->> '$.ptr') || ' for a ' || (W.value ->> '$.kind') || ' that is not there'
-from WF_RUNTIME_STATES R, json_each(json_insert(coalesce(cast(R.STATE_JSON as text) -> '$.waits', '[]'), '$[#]', json(coalesce(cast(R.STATE_JSON as text) -> '$.waiting', '{}')))) W
+select R.INSTANCE_ID, (R.STATE_TEXT ->> '$.status') || ' at ' || (W.value ->> '$.ptr') || ' for a ' || (W.value ->> '$.kind') || ' that is not there'
+from WF_DOCUMENTS R, json_each(json_insert(coalesce(R.STATE_TEXT -> '$.waits', '[]'), '$[#]', json(coalesce(R.STATE_TEXT -> '$.waiting', '{}')))) W
 where (W.value ->> '$.kind' = 'Command' and not exists (select 1 from WF_STREAM S not indexed
       where S.ENTRY_NO = (R.INSTANCE_NO << 24) + (W.value ->> '$.command') and S.PROCESSED = 0)
     or W.value ->> '$.kind' = 'Task' and not exists (select 1 from WF_TASKS T

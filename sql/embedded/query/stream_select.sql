@@ -1,5 +1,5 @@
 select R.INSTANCE_ID, S.POSITION, S.KIND, S.DIRECTION, S.TYPE,
-  case when length(S.DATA) = 0 then iif(json_valid(cast(R.STATE_JSON as text)), cast(R.STATE_JSON -> '$.workflowState.input' as blob), null) else S.DATA end as DATA,
+  case when length(S.DATA) = 0 then cast(R.STATE_TEXT -> '$.workflowState.input' as blob) else S.DATA end as DATA,
   S.METADATA, S.SIGNAL_ID, S.CREATED_ON_UTC, S.PROCESSED,
   S.PROCESSED_ON_UTC, (select N.NODE from WF_NODES N where N.NODE_NO = S.CLAIMED_BY) as CLAIMED_BY, S.ATTEMPTS, S.NEXT_ATTEMPT_ON_UTC, S.LAST_ERROR,
   S.DELIVERED_ON_UTC, S.DELIVERIES,
