@@ -124,11 +124,16 @@ func Unwritten(cause error) snapshot.Error {
 }
 
 // FaultWith stops an instance with an error that the engine could not see when
-// it decided, such as a snapshot over its size limit.
+// it decided, such as a snapshot over its size limit. Who waits for one that has something
+// to undo waits on.
 func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, error) {
 	t := newTurn(snap.Clone(), in)
 	t.Basis.By = EntryFaulted
 	watch(t, nil)
-	t.Fault(e)
+	if s := t.Snap; s.Compensating != nil || len(s.Compensations)+len(s.SubFrames) > 0 {
+		t.Halt(e)
+	} else {
+		t.Fault(e)
+	}
 	return t.finish()
 }

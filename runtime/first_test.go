@@ -289,7 +289,7 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 				if l.Reason != c.code || l.Attempts < c.attempts || c.attempts == 1 && l.Attempts > 1 || l.InstanceID != c.reference {
 					t.Errorf("%s: %+v", c.name, l)
 				}
-				if err := n.store.DeadLetters.Discard(t.Context(), l.ID, backend.AnyEdit); err != nil {
+				if err := n.store.DeadLetters.Discard(t.Context(), l.ID, backend.AnyEdit, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

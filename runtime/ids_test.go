@@ -103,7 +103,7 @@ func (n *testNode) discardsDeadLetter(t *testing.T, reason string) {
 	if len(deadLetters) != 1 || deadLetters[0].Reason != reason {
 		t.Fatalf("dead letters %+v, want %s", deadLetters, reason)
 	}
-	if err := n.store.DeadLetters.Discard(t.Context(), deadLetters[0].ID, backend.AnyEdit); err != nil {
+	if err := n.store.DeadLetters.Discard(t.Context(), deadLetters[0].ID, backend.AnyEdit, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -188,7 +188,7 @@ func TestAnInitialStateThatWaitsTakesNoFirstEvent(t *testing.T) {
 				Definition: "t/policed", BusinessKey: "Q", StartKey: signal.LifecycleKey, Signal: &signal.FirstSignal{ID: "q", Type: "submit"},
 			})
 			if code != "" {
-				if l := n.deadLetters(t, 1)[0]; l.Reason != code || n.store.DeadLetters.Discard(t.Context(), l.ID, backend.AnyEdit) != nil {
+				if l := n.deadLetters(t, 1)[0]; l.Reason != code || n.store.DeadLetters.Discard(t.Context(), l.ID, backend.AnyEdit, nil) != nil {
 					t.Errorf("by the queue: %+v", l)
 				}
 			}

@@ -150,7 +150,7 @@ func (r *Runtime) publication(ctx context.Context, v *definition.Version) (c sto
 // commands and no tasks.
 func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (c store.Change, err error) {
 	c.Snapshot = &out.Snapshot
-	c.Runtime = store.Runtime{ExecutedBy: r.Store.Nodes.Node(), ExecutedAt: r.Now()}
+	c.Runtime = store.Runtime{ExecutedBy: r.Store.Nodes.Node(), ExecutedAt: r.Now(), Due: firstDue(&out.Snapshot)}
 	if c.Encoded, err = out.Snapshot.Encode(); err != nil {
 		return c, err
 	}

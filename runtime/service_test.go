@@ -366,7 +366,7 @@ func TestHopelessMessagesBecomeDeadLetters(t *testing.T) {
 			if l := deadLetters[0]; l.Reason != c.reason || string(l.Envelope) != c.body || l.Queue != string(c.queue) || l.Node == "" || l.DiedAt.IsZero() {
 				t.Errorf("%s: %+v", c.name, l)
 			}
-			if err := n.store.DeadLetters.Discard(t.Context(), deadLetters[0].ID, backend.AnyEdit); err != nil {
+			if err := n.store.DeadLetters.Discard(t.Context(), deadLetters[0].ID, backend.AnyEdit, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

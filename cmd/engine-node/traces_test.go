@@ -23,7 +23,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/nodes"
+	nodeproc "github.com/aqueduct-engine/aqueduct/internal/nodes"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -142,7 +142,7 @@ func serveApart(t *testing.T, name, database string, flags ...string) *serving {
 		t.Fatal(err)
 	}
 	s.cmd = exec.Command("engine-node", append([]string{"serve", "--listen", "127.0.0.1:0", "--json", "--node", name, "--store", "sqlite://" + database}, flags...)...)
-	s.cmd.Env, s.cmd.Stderr = nodes.Quiet(), log
+	s.cmd.Env, s.cmd.Stderr = nodeproc.Quiet(), log
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

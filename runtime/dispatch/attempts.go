@@ -88,6 +88,9 @@ func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, 
 // on, for as long as its definition or the node says.
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
 	j.To = admission.Destination(d.outside.destination(j))
+	if j.nextAt.After(since) && j.command.Ack == 0 { // a pause before a retry is no wait for a place
+		since = j.nextAt
+	}
 	if j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter)); j.command.Ack != 0 {
 		if j.Late = d.Now().Add(cmp.Or(j.age, d.AckAge)); j.attempt() == 1 || j.since.IsZero() {
 			since = d.Now()

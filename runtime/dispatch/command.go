@@ -102,8 +102,8 @@ func jobOf(row projections.Entry) (*Job, error) {
 // resume takes from the row what attempts before have come to.
 func (j *Job) resume(row projections.Entry) {
 	j.failures, j.unknown, j.deliveries, j.delivered, j.nextAt = row.Attempts, row.Unknown, row.Deliveries, row.DeliveredAt, row.NextAttemptAt
-	j.open = strings.HasPrefix(row.LastError, NoticeOpen)
-	if !strings.HasPrefix(row.LastError, NoticeGivenUp) { // else it begins anew
+	j.open = strings.HasPrefix(row.LastError, NoticeOpen) || row.Deliveries > 0 // a consumer has it
+	if !strings.HasPrefix(row.LastError, NoticeGivenUp) {                       // else it begins anew
 		j.note, j.since = row.LastError, row.CreatedAt
 	}
 }

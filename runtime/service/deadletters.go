@@ -66,8 +66,7 @@ func (l *DeadLetters) ReplayAfter(ctx context.Context, id string, after int64) (
 
 // Discard removes a dead letter for good, and with it the command that nobody
 // performs any more then and nobody waits for: an open one would keep its
-// instance from retention for ever. When it fails between the two, the dead letter is
-// still there, and to discard it again ends it. Problem: dead-letter.reason.
+// instance from retention for ever. Problem: dead-letter.reason.
 func (l *DeadLetters) Discard(ctx context.Context, id string) error {
 	return l.DiscardAfter(ctx, id, backend.AnyEdit)
 }
@@ -91,34 +90,35 @@ func (l *DeadLetters) DiscardAfter(ctx context.Context, id string, after int64) 
 			return l.edited(ctx, id)
 		}
 	}
-	if err := l.forsake(ctx, deadLetter); err != nil {
+	settle, err := l.forsaken(ctx, deadLetter)
+	if err != nil {
 		return err
 	}
-	err = l.DeadLetters.Discard(ctx, id, after, audit.Row(ctx, l.Now(), "discard", id, deadLetter.InstanceID))
+	by := audit.Row(ctx, l.Now(), "discard", id, deadLetter.InstanceID)
+	// In one commit: it may have been sent again meanwhile, and then the command is to be performed.
+	if err = l.DeadLetters.Discard(ctx, id, after, settle, by); errors.Is(err, store.ErrTaken) { // somebody performs it after all
+		err = l.DeadLetters.Discard(ctx, id, after, nil, by)
+	}
 	if errors.Is(err, store.ErrStale) {
 		err = l.edited(ctx, id)
 	}
 	return err
 }
 
-// forsake settles the command that a dead letter announces, when it is nobody's
+// forsaken is what settles the command that a dead letter announces, when it is nobody's
 // and nobody waits for it.
-func (l *DeadLetters) forsake(ctx context.Context, deadLetter projections.DeadLetter) error {
+func (l *DeadLetters) forsaken(ctx context.Context, deadLetter projections.DeadLetter) ([]store.Claim, error) {
 	row, ok, err := l.about(ctx, deadLetter)
 	if !ok || *row.Processed {
-		return err // it announces none, or one that is gone, or settled
+		return nil, err // it announces none, or one that is gone, or settled
 	}
 	c, err := l.Commands.Command(row)
 	if err != nil {
-		return nil // damaged: the dead letter goes, the row stays to be mended
+		return nil, nil // damaged: the dead letter goes, the row stays to be mended
 	}
 	env, _ := signal.Decode(deadLetter.Envelope) // as it could be before
 	if superseded := c.Ack != 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
-		return nil
+		return nil, nil
 	}
-	err = l.Writer.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: row.InstanceID, Position: row.Position, Done: true, Unknown: true, GivenUp: l.Now()}}})
-	if errors.Is(err, store.ErrTaken) {
-		return nil // somebody performs it after all
-	}
-	return err
+	return []store.Claim{{InstanceID: row.InstanceID, Position: row.Position, Done: true, Unknown: true, GivenUp: l.Now()}}, nil
 }

@@ -150,7 +150,7 @@ func (s deadLetters) Replay(ctx context.Context, id string, edit int64, instead 
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s deadLetters) Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error {
+func (s deadLetters) Discard(ctx context.Context, id string, edit int64, settle []store.Claim, by ...store.Audit) error {
 	return s.deadLetter(ctx, "discard", id, by, func(t sqlite.Tx) error {
 		newest, err := newestEdit(t, id)
 		if err == nil && edit != backend.AnyEdit && newest != edit {
@@ -158,6 +158,9 @@ func (s deadLetters) Discard(ctx context.Context, id string, edit int64, by ...s
 		}
 		if err == nil {
 			_, _, err = t.Exec("dead_letter_edit_delete", id)
+		}
+		for i := 0; i < len(settle) && err == nil; i++ {
+			err = t.Claim(&settle[i])
 		}
 		return err
 	})

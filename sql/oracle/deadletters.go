@@ -59,7 +59,7 @@ func (s deadLetters) Replay(ctx context.Context, id string, edit int64, instead 
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s deadLetters) Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error {
+func (s deadLetters) Discard(ctx context.Context, id string, edit int64, settle []store.Claim, by ...store.Audit) error {
 	if err := rows.Fit(&store.Change{Audit: by}); err != nil {
 		return wrap("discard dead letter "+id, err)
 	}
@@ -70,6 +70,9 @@ func (s deadLetters) Discard(ctx context.Context, id string, edit int64, by ...s
 	w := &work{}
 	w.add(store.ErrNotFound, "dead_letter_delete", id)
 	w.add(nil, "dead_letter_edit_delete", id)
+	if err := planner(s).planClaims(ctx, w, settle); err != nil {
+		return wrap("discard dead letter "+id, err)
+	}
 	w.audit(by)
 	return wrap("discard dead letter "+id, change(ctx, s.Store, nil, func(session *aq.Session) error {
 		if edit != backend.AnyEdit {

@@ -137,17 +137,9 @@ func inJSON(v any) string {
 	return string(b)
 }
 
-// planGuards refuses what is not as the change expects it.
-func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error {
-	id := instanceOf(c)
-	if p := c.Rows.Policy; p != nil && c.Snapshot != nil {
-		w.add(fmt.Errorf("%s goes by a newer policy than %d: %w", id, p.Ordinal, store.ErrStale), "policy_guard", id, p.Name, p.Ordinal)
-	}
-	for i := range c.Rows.Settled {
-		s := &c.Rows.Settled[i]
-		w.add(fmt.Errorf("settle %s/%d: %w", id, s.Position, store.ErrTaken), "stream_settle", flag(&s.Unknown), id, s.Position)
-	}
-	for _, m := range c.Claims {
+// planClaims claims and settles commands.
+func (s planner) planClaims(ctx context.Context, w *work, claims []store.Claim) error {
+	for _, m := range claims {
 		expect := m.Expect
 		switch {
 		case m.Any:
@@ -165,6 +157,22 @@ func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error
 		}
 		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_claim", m.Owner, run, m.Attempts,
 			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, flag(&m.Unknown), stamp(m.GivenUp), m.InstanceID, m.Position, expect, stamp(m.ExpectNext))
+	}
+	return nil
+}
+
+// planGuards refuses what is not as the change expects it.
+func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error {
+	id := instanceOf(c)
+	if p := c.Rows.Policy; p != nil && c.Snapshot != nil {
+		w.add(fmt.Errorf("%s goes by a newer policy than %d: %w", id, p.Ordinal, store.ErrStale), "policy_guard", id, p.Name, p.Ordinal)
+	}
+	for i := range c.Rows.Settled {
+		s := &c.Rows.Settled[i]
+		w.add(fmt.Errorf("settle %s/%d: %w", id, s.Position, store.ErrTaken), "stream_settle", flag(&s.Unknown), id, s.Position)
+	}
+	if err := s.planClaims(ctx, w, c.Claims); err != nil {
+		return err
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]

@@ -43,6 +43,9 @@ func (x Tx) Guard(refusal error, name string, args ...any) error {
 	return x.t.guard(refusal, name, args...)
 }
 
+// Claim claims or settles a command: store.ErrTaken.
+func (x Tx) Claim(m *store.Claim) error { return x.t.claimCommand(*m) }
+
 // Send puts a message on its queue.
 func (x Tx) Send(m store.Send) { x.t.out.send(m) }
 

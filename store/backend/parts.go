@@ -151,9 +151,10 @@ type DeadLetterStore interface {
 	// the dead letter, in one commit, with who has done it. Its edits stay, until its instance is purged. Where edit is not
 	// the number of the newest (0 = there is none) it is refused with store.ErrStale.
 	Replay(ctx context.Context, id string, edit int64, body []byte, by ...store.Audit) error
-	// Discard removes a dead letter for good, with its edits, and with who has done it. Where
-	// edit is neither AnyEdit nor the number of the newest it is refused with store.ErrStale.
-	Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error
+	// Discard removes a dead letter for good, with its edits, and with who has done it, and
+	// settles commands in the same commit: store.ErrTaken, and nothing is removed, where a claim is
+	// refused. Where edit is neither AnyEdit nor the number of the newest it is store.ErrStale.
+	Discard(ctx context.Context, id string, edit int64, settle []store.Claim, by ...store.Audit) error
 	// EditDeadLetter adds an edit, with who has made it: store.ErrNotFound where the letter is
 	// gone, store.ErrStale where its number does not follow the newest, ErrEdited
 	// where there are MaxDeadLetterEdits.

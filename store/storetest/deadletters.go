@@ -73,11 +73,11 @@ var deadLetterCases = map[string]func(*testCase){
 	},
 	"a discard takes the edits with it": func(k *testCase) {
 		died(k, []byte("what died"))
-		k.is(k.s.DeadLetters.Discard(k.ctx, "l", 1), store.ErrStale)
+		k.is(k.s.DeadLetters.Discard(k.ctx, "l", 1, nil), store.ErrStale)
 		k.ok(k.s.DeadLetters.EditDeadLetter(k.ctx, edit(1, backend.EditEnvelope, []byte("edited"))))
-		k.is(k.s.DeadLetters.Discard(k.ctx, "l", 0), store.ErrStale) // it is not what was seen
+		k.is(k.s.DeadLetters.Discard(k.ctx, "l", 0, nil), store.ErrStale) // it is not what was seen
 		equal(k, len(editsOf(k, "", 10).Items), 2)
-		k.ok(k.s.DeadLetters.Discard(k.ctx, "l", 1))
+		k.ok(k.s.DeadLetters.Discard(k.ctx, "l", 1, nil))
 		equal(k, editsOf(k, "", 10).Items, []backend.DeadLetterEdit{})
 	},
 	"edits are purged with the instance of their dead letter": func(k *testCase) {

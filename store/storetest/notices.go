@@ -39,7 +39,7 @@ var noticeCases = map[string]func(*testCase){
 	"a notice of a dead letter stays until it is told": func(k *testCase) {
 		k.commit(dead("l1"))
 		k.commit(dead("l2"))
-		k.ok(k.s.DeadLetters.Discard(k.ctx, "l2", backend.AnyEdit)) // the notice says what was
+		k.ok(k.s.DeadLetters.Discard(k.ctx, "l2", backend.AnyEdit, nil)) // the notice says what was
 		k.told(k.s, "l1")
 		b := k.open("node-b")
 		k.told(b, "l2")

@@ -89,9 +89,9 @@ var peopleCases = map[string]func(*testCase){
 	"the audit of a dead letter goes with it": func(k *testCase) {
 		k.commit(dead("l1"))
 		k.commit(dead("l2"))
-		k.ok(k.s.DeadLetters.Discard(k.ctx, "l1", backend.AnyEdit, audited(1)))
+		k.ok(k.s.DeadLetters.Discard(k.ctx, "l1", backend.AnyEdit, nil, audited(1)))
 		k.ok(k.s.DeadLetters.Replay(k.ctx, "l2", 0, nil, audited(2)))
-		k.is(k.s.DeadLetters.Discard(k.ctx, "l1", backend.AnyEdit, audited(3)), store.ErrNotFound)
+		k.is(k.s.DeadLetters.Discard(k.ctx, "l1", backend.AnyEdit, nil, audited(3)), store.ErrNotFound)
 		k.is(k.s.DeadLetters.Replay(k.ctx, "l2", 0, nil, audited(4)), store.ErrNotFound)
 		equal(k, k.auditOf(backend.AuditQuery{}), []string{"a-02", "a-01"})
 	},

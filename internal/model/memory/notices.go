@@ -55,12 +55,12 @@ func (s *Store) Repeated(ctx context.Context, id, signalID string) error {
 
 // Replay implements backend.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string, edit int64, instead []byte, by ...store.Audit) error {
-	return s.deadLetter(ctx, id, edit, true, instead, by)
+	return s.deadLetter(ctx, id, edit, true, instead, nil, by)
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s *Store) Discard(ctx context.Context, id string, edit int64, by ...store.Audit) error {
-	return s.deadLetter(ctx, id, edit, false, nil, by)
+func (s *Store) Discard(ctx context.Context, id string, edit int64, settle []store.Claim, by ...store.Audit) error {
+	return s.deadLetter(ctx, id, edit, false, nil, settle, by)
 }
 
 // EditDeadLetter implements backend.DeadLetterStore.
@@ -97,7 +97,7 @@ func (s *Store) DeadLetterEdits(ctx context.Context, id, after string, limit int
 	})
 }
 
-func (s *Store) deadLetter(ctx context.Context, id string, edit int64, send bool, instead []byte, by []store.Audit) error {
+func (s *Store) deadLetter(ctx context.Context, id string, edit int64, send bool, instead []byte, settle []store.Claim, by []store.Audit) error {
 	return s.update(ctx, func(t *data) error {
 		l, ok := t.deadLetters[id]
 		if !ok {
@@ -105,6 +105,11 @@ func (s *Store) deadLetter(ctx context.Context, id string, edit int64, send bool
 		}
 		if newest := max(int64(len(t.deadLetterEdits[id])), 1) - 1; newest != edit && (send || edit != backend.AnyEdit) {
 			return store.ErrStale
+		}
+		for _, m := range settle {
+			if err := t.claim(s, m); err != nil {
+				return fmt.Errorf("memory: dead letter %s: %w", id, err)
+			}
 		}
 		if !send {
 			delete(t.deadLetterEdits, id)

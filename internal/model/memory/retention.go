@@ -23,7 +23,7 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 		for _, r := range over {
 			i := r.row
 			closed := i.Status == "completed" || i.Status == "cancelled" || i.Status == "compensated"
-			if count == limit || !closed || i.EndedAt.IsZero() || !i.EndedAt.Before(endedBefore) || slices.ContainsFunc(t.streams[i.ID], open) {
+			if count == limit || !closed || i.EndedAt.IsZero() || !i.EndedAt.Before(endedBefore) || slices.ContainsFunc(t.streams[i.ID], open) || t.passesOn(i) {
 				continue
 			}
 			t.forget(i.ID)
@@ -32,6 +32,19 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 		return nil
 	})
 	return count, err
+}
+
+// passesOn reports whether an instance that kept a schedule may yet pass on the end of a run.
+func (t *data) passesOn(i projections.Instance) bool {
+	if !strings.HasPrefix(i.ID, "schedule.") {
+		return false
+	}
+	for _, c := range t.instances {
+		if c.row.Definition == i.Definition && c.row.EndedAt.IsZero() && strings.HasPrefix(c.row.ParentID, "schedule.") {
+			return true
+		}
+	}
+	return false
 }
 
 // PurgeKept implements backend.Retention.
