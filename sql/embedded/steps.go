@@ -114,8 +114,15 @@ func (s stepSession) Savepoint() error { return s.c.Script("savepoint step") }
 // RollBack implements steps.Session.
 func (s stepSession) RollBack() error { return s.c.Script("rollback to step; release step") }
 
-// Run implements steps.Tx.
+// Over implements steps.Session: an error may have taken the transaction with it.
+func (s stepSession) Over() bool { return !s.c.InTransaction() }
+
+// Run implements steps.Tx. After the end of the transaction each statement would be
+// one of its own, which nothing takes back.
 func (s stepSession) Run(ctx context.Context, text string, args map[string]any) (steps.Answer, error) {
+	if s.Over() {
+		return steps.Answer{}, &steps.Failure{Title: "Transaction over", Detail: "an error before this statement has ended the transaction"}
+	}
 	answer := steps.Answer{Rows: []map[string]any{}}
 	var err error
 	answer.Affected, err = s.c.RunFor(ctx, ofStep, text, args, func(columns []string, row []driver.Value) error {
@@ -141,17 +148,15 @@ func (s stepSession) Call(context.Context, string, map[string]any, []string) (ma
 	return nil, &steps.Failure{Type: "configuration", Status: 400, Title: "No procedures", Detail: "the embedded store has no procedures; use call: sql"}
 }
 
-// Failure implements steps.Session. Errors of the disk and of memory are the engine's;
-// an interrupted statement that writes has taken the transaction with it.
-func (s stepSession) Failure(err error) (*steps.Failure, bool) {
-	over := !s.c.InTransaction()
+// Failure implements steps.Session. Errors of the disk and of memory are the engine's.
+func (s stepSession) Failure(err error) *steps.Failure {
 	var p *problem.Error
 	if errors.As(err, &p) && p.Code == "step.refused" {
-		return &steps.Failure{Title: "Statement refused", Detail: p.Detail}, over
+		return &steps.Failure{Title: "Statement refused", Detail: p.Detail}
 	}
 	name, text, ours := conn.Meaning(err)
 	if ours {
-		return nil, over
+		return nil
 	}
-	return &steps.Failure{Title: name, Detail: text}, over
+	return &steps.Failure{Title: name, Detail: text}
 }

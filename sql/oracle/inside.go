@@ -220,24 +220,28 @@ func bindable(v any) any {
 	return v
 }
 
+// Over implements steps.Session: an error undoes its statement alone, and the loss of
+// the session is an error of all that follows.
+func (s stepSession) Over() bool { return false }
+
 // Failure implements steps.Session. What another attempt may mend, and what ails the
 // database or the session, is no error of the task: the turn is made again.
-func (s stepSession) Failure(err error) (*steps.Failure, bool) {
+func (s stepSession) Failure(err error) *steps.Failure {
 	codes := aq.Codes(err)
 	var p *problem.Error
 	if errors.As(err, &p) {
-		return nil, false
+		return nil
 	}
 	switch aq.Classify(err) {
 	case aq.Retry, aq.Locked, aq.Broken, aq.Reconnect, aq.Paused:
-		return nil, false
+		return nil
 	}
 	f := &steps.Failure{Title: "Step failed", Detail: err.Error()}
 	if len(codes) > 0 {
 		f.Title = fmt.Sprintf("ORA-%05d", codes[0])
 		f.Detail = detailOf(err)
 	}
-	return f, false
+	return f
 }
 
 // detailOf is what the database says, without the lines that only say where.

@@ -110,3 +110,41 @@ func TestGroupSurvivesAMemberThatWrote(t *testing.T) {
 		}
 	}
 }
+
+// A member that ends the transaction of its group, and does not even say so, is
+// answered alone.
+func TestGroupSurvivesAMemberThatEndsItsTransaction(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	hold := make(chan struct{})
+	first := make(chan error, 1)
+	go func() { first <- s.do(t.Context(), func(*tx) error { <-hold; return nil }) }()
+	good, bad := make(chan error, 10), make(chan error, 2)
+	for i := range 10 {
+		go func() { good <- s.Commit(t.Context(), crumb(fmt.Sprint("i-", i))) }()
+	}
+	for range 2 {
+		go func() {
+			bad <- s.Write(t.Context(), func(t Tx) error { return t.Conn().Script("rollback") })
+		}()
+	}
+	close(hold)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if err := <-good; err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 {
+		if err := <-bad; err == nil || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("of its own: %v", err)
+		}
+	}
+	for i := range 10 {
+		if _, err := s.Load(t.Context(), fmt.Sprint("i-", i)); err != nil {
+			t.Errorf("i-%d: %v", i, err)
+		}
+	}
+}

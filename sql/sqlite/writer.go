@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ import (
 type job struct {
 	run  func(*tx) error
 	err  error
+	lost bool // it ends the transaction that it runs in
 	done chan struct{}
 }
 
@@ -132,6 +134,7 @@ func (w *writer) claimOnly() {
 			}
 		}
 		err := w.transact(nil)
+		w.tx.out.handOver(err == nil)
 		if w.relax {
 			if e := w.c.Script("pragma synchronous = full"); e != nil {
 				err = errors.Join(err, e)
@@ -248,35 +251,25 @@ func (w *writer) attempt(first *job) error {
 	}
 	if err != nil {
 		w.rollback()
-		if first == nil {
-			w.tx.out.handOver(false)
-		}
 		return conn.Explain(err, w.s.path)
 	}
 	if _, _, err := w.c.Exec("commit"); err != nil {
 		w.rollback()
-		clean := conn.IsFull(err)
-		if !clean {
-			w.tx.out.suspect()
-		}
-		if first == nil {
-			w.tx.out.handOver(false)
-		}
-		if clean {
+		if conn.IsFull(err) {
 			return conn.Explain(err, w.s.path)
 		}
+		w.tx.out.suspect()
 		return fmt.Errorf("%w: %w", store.ErrUnknown, conn.Explain(err, w.s.path))
 	}
 	w.s.stats.transactions.Add(1)
 	w.tx.out.committed()
-	if first == nil {
-		w.tx.out.handOver(true)
-	}
 	return nil
 }
 
-// errAgain says that a member failed after it had written.
-var errAgain = errors.New("run the group again")
+var (
+	errAgain = errors.New("run the group again") // a member failed after it had written
+	errLost  = errors.New("the transaction ended before its change was whole")
+)
 
 // fill runs jobs as they come, without savepoints: a refused change has
 // normally written nothing, because guards stand before writes.
@@ -288,11 +281,10 @@ func (w *writer) fill(j *job) error {
 		}
 		w.tx.wrote = false
 		sends := len(w.tx.out.sends)
-		j.err = j.run(&w.tx)
-		if j.err != nil {
+		if j.err = j.run(&w.tx); j.err != nil || !w.c.InTransaction() {
 			clear(w.tx.out.sends[sends:])
 			w.tx.out.sends = w.tx.out.sends[:sends]
-			if w.tx.wrote || w.c.Fatal(j.err) {
+			if w.tx.wrote || !w.c.InTransaction() || conn.Fatal(j.err) {
 				return errAgain
 			}
 		}
@@ -317,26 +309,34 @@ func (w *writer) fill(j *job) error {
 }
 
 // again runs the members once more in a new transaction, each in a savepoint,
-// so that each gets its own answer.
+// so that each gets its own answer. One that ends the transaction for all gets
+// it, too, and stays away while the others begin anew.
 func (w *writer) again() error {
 	w.rollback()
 	if err := w.begin(); err != nil {
 		return err
 	}
 	for _, j := range w.members {
+		if j.lost {
+			continue
+		}
 		if _, _, err := w.c.Exec("savepoint"); err != nil {
 			return err
 		}
 		sends := len(w.tx.out.sends)
 		j.err = j.run(&w.tx)
+		if conn.Fatal(j.err) {
+			return j.err
+		}
+		if j.lost = !w.c.InTransaction(); j.lost {
+			j.err = cmp.Or(j.err, errLost)
+			return w.again()
+		}
 		if j.err == nil {
 			if _, _, err := w.c.Exec("release"); err != nil {
 				return err
 			}
 			continue
-		}
-		if w.c.Fatal(j.err) {
-			return j.err
 		}
 		w.tx.out.sends = w.tx.out.sends[:sends]
 		w.forget()

@@ -81,9 +81,11 @@ type Session interface {
 	Call(ctx context.Context, procedure string, args map[string]any, out []string) (map[string]any, error)
 	Savepoint() error
 	RollBack() error // to the savepoint
+	// Over says that the database has ended the transaction by itself.
+	Over() bool
 	// Failure is what an error of the database is to the task that ran into it; nil:
-	// the turn cannot go on with it. Over: the transaction is at its end.
-	Failure(err error) (f *Failure, over bool)
+	// the turn cannot go on with it.
+	Failure(err error) *Failure
 }
 
 // Failure is the error of a step, as its task raises it.
@@ -308,13 +310,16 @@ func (s *Set) Perform(session Session, target string, input json.RawMessage) (js
 	if err == nil {
 		output, err = encoded(value)
 	}
-	if err == nil {
+	over := session.Over() // a function may have passed over the error that ended it
+	switch {
+	case err == nil && !over:
 		return output, nil, nil
+	case err == nil:
+		err = &Failure{Title: "Transaction over", Detail: "the step went on after an error by which the database had ended the transaction"}
 	}
 	var f *Failure
-	over := false
 	if !errors.As(err, &f) {
-		f, over = session.Failure(err)
+		f = session.Failure(err)
 	}
 	if f != nil && ctx.Err() != nil {
 		f = &Failure{Type: "timeout", Status: 408, Title: "Timeout", Detail: fmt.Sprintf(

@@ -244,14 +244,14 @@ func (c *Conn) One(name string, columns int, args ...any) ([]driver.Value, error
 func (c *Conn) InTransaction() bool { return !c.c.AutoCommit() }
 
 // Fatal says that an error is of the database, not of one change.
-func (c *Conn) Fatal(err error) bool {
+func Fatal(err error) bool {
 	var e sqlite3.Error
 	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.Code {
-	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrRange:
-		return !c.InTransaction()
+	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrRange, sqlite3.ErrInterrupt:
+		return false
 	}
 	return true
 }
