@@ -42,9 +42,7 @@ func joinOnce(s *Store, c *conn.Conn, a files.Access) (*nodes, error) {
 	peers, err := files.Join(s.path, a, s.log)
 	n := &nodes{Peers: peers, s: s}
 	if err == nil {
-		if err = n.enlist(c); err != nil {
-			peers.Abort()
-		}
+		err = n.enlist(c)
 	}
 	switch {
 	case err != nil && problem.CodeOf(err) == "internal":
@@ -67,6 +65,7 @@ func (n *nodes) enlist(c *conn.Conn) error {
 		_, _, err = c.Exec("commit")
 	}
 	if err != nil {
+		n.Abort()                // before another can have its number
 		_ = c.Script("rollback") // the first error is told
 		return conn.Explain(err, n.s.path)
 	}

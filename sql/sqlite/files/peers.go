@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -38,9 +39,10 @@ type Peers struct {
 	once      sync.Once
 	watched   sync.WaitGroup // watch, which uses the files
 
-	mu    sync.Mutex
-	peers map[int64]*peer
-	alone atomic.Bool // no peers
+	mu     sync.Mutex
+	peers  map[int64]*peer
+	missed bool        // one could not be opened: it is looked for again
+	alone  atomic.Bool // no peers
 }
 
 type peer struct {
@@ -117,12 +119,13 @@ func (p *Peers) file(no int64, kind string) string {
 	return filepath.Join(p.dir, strconv.FormatInt(no, 10)+"."+kind)
 }
 
-// Probe says whether a node lives. Of a dead one the file is returned locked,
-// or nil when there is none.
+// Probe says whether a node lives, as far as that can be found out: without
+// descriptors nobody is dead. Of a dead one the file is returned locked, or nil
+// when there is none.
 func (p *Peers) Probe(no int64) (alive bool, f *os.File) {
 	f, err := os.OpenFile(p.file(no, "node"), os.O_RDWR, 0)
 	if err != nil {
-		return false, nil
+		return !errors.Is(err, fs.ErrNotExist), nil
 	}
 	free, _ := tryLock(f)
 	return !free, f
@@ -130,45 +133,65 @@ func (p *Peers) Probe(no int64) (alive bool, f *os.File) {
 
 // Remove removes the files of a node whose messages are returned.
 func (p *Peers) Remove(no int64, f *os.File) {
-	os.Remove(p.file(no, "node"))
-	os.Remove(p.file(no, "wake"))
-	if f != nil {
-		f.Close()
+	p.remove(no, f)
+	f.Close()
+}
+
+// remove leaves files that have become another's, who has the number now.
+func (p *Peers) remove(no int64, f *os.File) {
+	mine, errMine := f.Stat()
+	named, err := os.Stat(p.file(no, "node"))
+	if errMine == nil && err == nil && os.SameFile(mine, named) {
+		os.Remove(p.file(no, "node"))
+		os.Remove(p.file(no, "wake"))
 	}
 }
 
 // Scan finds the peers, and reports whether there are new ones.
 func (p *Peers) Scan() (found bool) {
 	names, err := nodeFiles(p.dir)
-	if err != nil {
+	if err != nil && !p.missed {
 		p.log.Error("sqlite: nodes", "error", err)
-		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.missed = err != nil
+	open := func(name string, how int) *os.File {
+		f, err := os.OpenFile(name, how, 0)
+		p.missed = p.missed || err != nil && !errors.Is(err, fs.ErrNotExist)
+		return f
+	}
 	for _, name := range names {
 		no, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(name), ".node"), 10, 64)
-		if err != nil || no == p.no || p.peers[no] != nil {
+		if err != nil || no == p.no {
 			continue
 		}
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
+		other := p.peers[no]
+		if other == nil {
+			other = &peer{file: open(name, os.O_RDWR)}
+		}
+		if other.file == nil || other.wakeFile != nil {
 			continue
 		}
-		wakeFile, err := os.OpenFile(p.file(no, "wake"), os.O_WRONLY, 0)
-		if err != nil {
-			wakeFile = nil // it is on its way out; the lock will tell
-		}
-		p.peers[no] = &peer{file: f, wakeFile: wakeFile}
-		found = true
+		other.wakeFile = open(p.file(no, "wake"), os.O_WRONLY) // none: it is on its way out; the lock will tell
+		p.peers[no], found = other, true
 	}
-	p.alone.Store(len(p.peers) == 0)
+	p.alone.Store(len(p.peers) == 0 && !p.missed)
 	return found
 }
 
-func nodeFiles(dir string) ([]string, error) {
-	literal := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
-	return filepath.Glob(filepath.Join(literal, "*.node"))
+// nodeFiles says when it cannot look, which filepath.Glob does not.
+func nodeFiles(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".node") {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return names, err
 }
 
 // Live counts the nodes that run on the database at a path: their files are
@@ -181,8 +204,11 @@ func Live(path string) (int, error) {
 	count := 0
 	for _, name := range names {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // it has just ended
+		}
+		if err != nil {
+			return 0, err
 		}
 		if ok, _ := tryLock(f); !ok {
 			count++
@@ -266,10 +292,8 @@ func (p *Peers) Abort() {
 }
 
 func (p *Peers) unname() {
-	if p.no != 0 {
-		p.Remove(p.no, nil)
-	}
 	if p.self != nil {
+		p.remove(p.no, p.self)
 		os.Remove(p.self.Name()) // when it did not get its name
 	}
 }

@@ -61,6 +61,9 @@ func (p *Peers) watch(w Watcher) {
 			w.Look()
 		case <-tick.C:
 			p.beat()
+			if p.missed && p.Scan() {
+				p.Notify()
+			}
 			p.check(w)
 			p.listen(w)
 		}
@@ -91,7 +94,7 @@ func (p *Peers) check(w Watcher) {
 		p.Remove(no, other.file)
 		p.mu.Lock()
 		delete(p.peers, no)
-		p.alone.Store(len(p.peers) == 0)
+		p.alone.Store(len(p.peers) == 0 && !p.missed)
 		p.mu.Unlock()
 		w.Failed()
 	}
