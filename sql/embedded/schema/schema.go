@@ -135,11 +135,15 @@ func Migrate(c *conn.Conn, path string) (from, to int, err error) {
 	if err := c.Script("begin immediate"); err != nil {
 		return from, from, wrap("migrate", conn.Explain(err, path))
 	}
-	if from > 0 { // a node that is starting registers under the same lock
-		err = outdated(path, from, to)
+	now, _, err := Versions(c, path) // another process may have been faster
+	if err == nil && now > to {
+		err = newer(path, now, to)
+	}
+	if err == nil && now > 0 && now < to { // a node that is starting registers under the same lock
+		err = outdated(path, now, to)
 	}
 	if err == nil {
-		err = apply(c, names)
+		err = apply(c, names, now)
 	}
 	if err == nil {
 		err = c.Script("commit")
@@ -156,13 +160,9 @@ func newer(path string, have, known int) error {
 		WithHint("run the newer program that has migrated it")
 }
 
-// apply reads the version again: another process may have been faster.
-func apply(c *conn.Conn, names []string) error {
-	n, err := c.Number("pragma user_version")
-	if err != nil {
-		return err
-	}
-	for i := int(n); i < len(names); i++ {
+// apply runs the scripts that come after a version.
+func apply(c *conn.Conn, names []string, version int) error {
+	for i := version; i < len(names); i++ {
 		text, err := scripts.ReadFile(names[i])
 		if err != nil {
 			return err
