@@ -60,6 +60,9 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 // change applies one change. Guards come first, the likeliest before the
 // others, so that a refused change has normally written nothing.
 func (t *tx) change(d *delivery, c *store.Change) error {
+	if d != nil {
+		t.deliveries = append(t.deliveries, d)
+	}
 	if c.Inside != nil {
 		t.wrote = true
 		whole, err := c.Inside(t.w.perform(Tx{t}))
@@ -88,7 +91,6 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 		}
 	}
 	if d != nil {
-		t.deliveries = append(t.deliveries, d)
 		if err := t.guard(store.ErrLost, "message_delete", d.id, d.enq, t.w.s.nodes.no); err != nil {
 			return err
 		}
@@ -130,10 +132,10 @@ func (t *tx) also(messages []store.Message) error {
 		if !ok {
 			return fmt.Errorf("message %s: %w", m.ID, store.ErrLost)
 		}
+		t.deliveries = append(t.deliveries, &delivery{id: id, enq: enq, m: m})
 		if err := t.guard(store.ErrLost, "message_delete", id, enq, t.w.s.nodes.no); err != nil {
 			return fmt.Errorf("message %s: %w", m.ID, err)
 		}
-		t.deliveries = append(t.deliveries, &delivery{id: id, enq: enq, m: m})
 		t.out.finished = append(t.out.finished, m.Queue)
 	}
 	return nil

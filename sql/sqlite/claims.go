@@ -133,14 +133,13 @@ func (o *outbox) returnPrefetched(all bool) error {
 		q.prefetched = slices.Delete(q.prefetched, keep, len(q.prefetched))
 	}
 	s.mu.Unlock()
-	for i, d := range back {
+	o.putBack = back // all of them, also when one cannot be returned and the others are rolled back
+	for _, d := range back {
 		if _, _, err := o.tx.exec("message_unlease", d.id, d.enq, s.nodes.no); err != nil {
-			o.tx.w.suspects = append(o.tx.w.suspects, back[i:]...)
 			return err
 		}
 		o.released(d.m.Queue)
 	}
-	o.putBack = back
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 	d.s.log.Debug("sqlite: release", "message", d.m.ID, "cause", cause)
 	return d.finish(ctx, "release", func(t *tx) error {
 		t.deliveries = append(t.deliveries, d)
-		_, n, err := t.exec("message_release", d.id, d.s.nodes.no)
+		_, n, err := t.exec("message_release", d.id, d.enq, d.s.nodes.no)
 		if err == nil && n == 0 {
 			return store.ErrLost
 		}

@@ -3,11 +3,14 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -73,5 +76,96 @@ func TestPeerIsNotifiedOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
 		if err := errors.Join(a.Close(), b.Close()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// received takes the next signal of a store.
+func received(t *testing.T, s *Store) *delivery {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	d, err := s.Receive(ctx, store.Signals, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.(*delivery)
+}
+
+// The number of a row is used again: a delivery does not release the message that has
+// it now.
+func TestWhoReleasesALostMessageLeavesItsSuccessor(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	if err := put(t.Context(), s, "m"); err != nil {
+		t.Fatal(err)
+	}
+	d := received(t, s)
+	err := s.Write(t.Context(), func(t Tx) error { return t.Conn().Script("update WF_MESSAGES set ENQ_AT = ENQ_AT + 1") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Release(t.Context(), nil); !errors.Is(err, store.ErrLost) {
+		t.Error(err)
+	}
+}
+
+// When the outcome of a group is unknown, the message of a member that it has refused
+// comes again as well: nobody else knows that this node has it.
+func TestUnknownCommitRedeliversWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	if err := put(t.Context(), s, "m"); err != nil {
+		t.Fatal(err)
+	}
+	d := received(t, s)
+	stale := store.Change{Snapshot: &snapshot.Snapshot{InstanceID: "i", Version: 5, Status: snapshot.Running}}
+	var good *conn.Stmt
+	err := d.finish(t.Context(), "commit", func(tx *tx) error {
+		good = tx.w.c.Replace("commit", must(tx.w.c.Prepare("rollback to NOBODY")))
+		return tx.change(d, &stale)
+	})
+	if !errors.Is(err, store.ErrUnknown) {
+		t.Fatal(err)
+	}
+	if err := s.do(t.Context(), func(tx *tx) error { return tx.w.c.Replace("commit", good).Close() }); err != nil {
+		t.Fatal(err)
+	}
+	if got := received(t, s); string(got.m.Body) != "m" {
+		t.Errorf("%+v", got.m)
+	}
+}
+
+// When one of the messages that a node has claimed beforehand cannot be returned, those
+// before it are rolled back with it: the next transaction returns all.
+func TestPrefetchedMessagesAreReturnedAfterAFailure(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	for _, body := range []string{"a", "b"} {
+		if err := put(t.Context(), s, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := received(t, s), received(t, s)
+	err := s.do(t.Context(), func(tx *tx) error {
+		s.mu.Lock()
+		s.queue(store.Signals).put(a)
+		s.queue(store.Signals).put(b)
+		s.mu.Unlock()
+		return tx.w.c.Script(fmt.Sprintf("create temp trigger T before update on WF_MESSAGES when old.MSG_ID = %d begin select raise(abort, 'no'); end", b.id))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := store.Change{Send: []store.Send{{Queue: store.Signals, Priority: 1, Body: []byte("first")}}}
+	if err := s.Commit(t.Context(), first); err == nil {
+		t.Fatal("the trigger did not stop it")
+	}
+	err = s.do(t.Context(), func(tx *tx) error { return tx.w.c.Script("drop trigger T") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(received(t, s).m.Body) + string(received(t, s).m.Body)
+	if got != "ab" {
+		t.Errorf("%q", got)
 	}
 }

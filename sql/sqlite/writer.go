@@ -136,9 +136,7 @@ func (w *writer) claimOnly() {
 		err := w.transact(nil)
 		w.tx.out.handOver(err == nil)
 		if w.relax {
-			if e := w.c.Script("pragma synchronous = full"); e != nil {
-				err = errors.Join(err, e)
-			}
+			err = errors.Join(err, w.c.Script("pragma synchronous = full"))
 		}
 		if w.failed = err != nil; w.failed {
 			w.pause = min(max(2*w.pause, retryPause), retryMax)
@@ -192,8 +190,7 @@ func (w *writer) shorten() {
 		w.s.log.Warn("sqlite: the write-ahead log grows: somebody reads for long", "path", w.s.path, "bytes", log.Size())
 	}
 	w.logNext = log.Size() + logStep
-	err = w.c.Script(fmt.Sprintf("pragma busy_timeout = %d; pragma wal_checkpoint(restart); pragma busy_timeout = %d",
-		logWait.Milliseconds(), busyWait.Milliseconds()))
+	err = errors.Join(w.waits(logWait), w.c.Script("pragma wal_checkpoint(restart)"), w.waits(busyWait))
 	if err != nil {
 		w.s.log.Error("sqlite: the log cannot be begun anew", "path", w.s.path, "error", err)
 	}
@@ -356,6 +353,11 @@ const (
 	busyAgain = 100 * time.Millisecond // while the last one to wait has waited in vain
 )
 
+// waits says how long for.
+func (w *writer) waits(d time.Duration) error {
+	return w.c.Script(fmt.Sprintf("pragma busy_timeout = %d", d.Milliseconds()))
+}
+
 func (w *writer) begin() error {
 	_, _, err := w.c.Exec("begin")
 	w.tx.reset(w)
@@ -365,7 +367,7 @@ func (w *writer) begin() error {
 		if w.busy = busy; busy {
 			wait = busyAgain
 		}
-		if e := w.c.Script(fmt.Sprintf("pragma busy_timeout = %d", wait.Milliseconds())); e != nil {
+		if e := w.waits(wait); e != nil {
 			w.s.log.Error("sqlite: busy timeout", "error", e)
 		}
 	}
