@@ -139,7 +139,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     ELSE
       v_bytes := DBMS_LOB.SUBSTR(p_body, c_bytes_max, 1);
     END IF;
-    IF v_size > c_bytes_max OR SUBSTR(RAWTOHEX(v_bytes), 1, 28) = RAWTOHEX(UTL_I18N.STRING_TO_RAW(c_claim, 'AL32UTF8')) THEN
+    IF v_size > c_bytes_max OR RAWTOHEX(DBMS_LOB.SUBSTR(p_body, LENGTH(c_claim), 1)) = RAWTOHEX(UTL_I18N.STRING_TO_RAW(c_claim, 'AL32UTF8')) THEN
       v_claim := LOWER(RAWTOHEX(SYS_GUID()));
       INSERT INTO WF_PAYLOADS (PAYLOAD_ID, INSTANCE_ID, CREATED_ON_UTC, DATA) VALUES (v_claim, p_instance_id, v_now, p_body);
       v_bytes := UTL_I18N.STRING_TO_RAW(c_claim || '{"id":"' || v_claim || '","bytes":' || v_size
@@ -184,8 +184,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     IF v_what IN ('input', 'same-key') THEN
       fail(not_possible, 'dead letter ' || p_dead_letter_id || ' has another input for its command: a node sends that (engine-node dlq replay)');
     END IF;
-    DELETE FROM WF_DEAD_LETTERS WHERE DEAD_LETTER_ID = p_dead_letter_id;
+    -- Sent first: v_body is a locator into the row, and cannot be relied on when that is gone.
     send(v_queue, v_body, v_instance, CASE WHEN v_due IS NOT NULL THEN c_note END, v_priority);
+    DELETE FROM WF_DEAD_LETTERS WHERE DEAD_LETTER_ID = p_dead_letter_id;
     note(CASE v_what WHEN 'envelope' THEN 'replay-edited' ELSE 'replay' END, p_dead_letter_id, v_instance, p_reason);
   END replay;
 
