@@ -162,6 +162,31 @@ func TestAnUpgradeShortensTheKeyOfWaits(t *testing.T) {
 	}
 }
 
+// An upgrade leaves the indexes by age that a new schema has.
+func TestAnUpgradeMakesTheIndexesByAgeOfANewSchema(t *testing.T) {
+	t.Parallel()
+	a := installApart(t)
+	indexes := func() string {
+		t.Helper()
+		text, err := a.d.Postgres(t.Context(), "select string_agg(indexdef, chr(10) order by indexname) from pg_indexes where indexname like 'wf_%_age'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	fresh := indexes()
+	if !strings.Contains(fresh, "(occurred_on_utc, audit_id)") {
+		t.Fatalf("the indexes are %s", fresh)
+	}
+	a.run(t, a.owner, oracletest.Former[1])
+	if from, to, err := Migrate(t.Context(), Installation{DSN: a.d.UserDSN(a.owner), RuntimeUser: a.runtime}); from != 1 || to != 2 || err != nil {
+		t.Fatal(from, to, err)
+	}
+	if got := indexes(); got != fresh {
+		t.Errorf("upgraded:\n%s\n\nnew:\n%s", got, fresh)
+	}
+}
+
 // TestWhatIsOverdueIsInAnIndex: of those that are open only.
 func TestWhatIsOverdueIsInAnIndex(t *testing.T) {
 	t.Parallel()
