@@ -12,10 +12,11 @@ import (
 const groupMark = "group:"
 
 // publishes is the operation whose events have types, and says are all that bring one to
-// who waits for it: a signal, also that of a start, is an event for one instance.
+// who waits for it: a signal, also that of a start, is an event for one instance, and so is
+// what is triggered, of what is no lifecycle.
 const publishes = "publish-event"
 
-var says = []string{publishes, "signal-instance", "start-instance"}
+var says = []string{publishes, "signal-instance", "start-instance", "trigger-event"}
 
 // EventTypes says who may publish which events: roles, and groups as group:NAME, by the type
 // of an event, or what types begin with and a star. What is in it for nobody nobody

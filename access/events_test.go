@@ -45,7 +45,7 @@ func TestTheGateSaysWhichEvents(t *testing.T) {
 	t.Parallel()
 	g := &Gate{Verifiers: []Verifier{held{}}, Events: EventTypes{"order.*": {Application}}}
 	for bearer, want := range map[string]int{"application": 1, "operator": 0} {
-		for _, operation := range []string{"publish-event", "signal-instance", "start-instance"} {
+		for _, operation := range []string{"publish-event", "signal-instance", "start-instance", "trigger-event"} {
 			who, err := g.Admit(t.Context(), Shown{Authorization: "Bearer " + bearer}, operation)
 			if err != nil || who.Types == nil || len(who.Types) != want {
 				t.Errorf("%s: %s of %q %v", bearer, operation, who.Types, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/internal/pki"
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -315,6 +316,28 @@ func TestEventsHaveTypes(t *testing.T) {
 					t.Errorf("%s of %s at %s: %d %s", c.typ, c.role, path, w.Code, w.Body)
 				}
 			}
+		}
+	}
+}
+
+// TestATriggeredEventHasAType: of what is no lifecycle it is an event for one instance; of a
+// lifecycle its own roles say who may trigger it.
+func TestATriggeredEventHasAType(t *testing.T) {
+	t.Parallel()
+	lifecycle, workflow := definition.Record{Kind: "lifecycle"}, definition.Record{Kind: "openworkflow"}
+	for _, c := range []struct {
+		of     []definition.Record
+		event  string
+		status int
+	}{
+		{[]definition.Record{workflow}, "order.paid", 201}, {[]definition.Record{workflow}, "pay.done", 403}, {nil, "pay.done", 403},
+		{[]definition.Record{lifecycle}, "pay.done", 201}, {[]definition.Record{lifecycle, workflow}, "pay.done", 403},
+	} {
+		b := &node{versions: c.of, snap: waiting}
+		h := guardedBy(t, b, &access.Gate{Verifiers: []access.Verifier{bearers{}}, Events: access.EventTypes{"order.*": {access.Application}}})
+		w := call(h, "POST", "/v1/lifecycles/shop/loan/L-1/events", `{"event":"`+c.event+`"}`, "Authorization", "Bearer app:application")
+		if w.Code != c.status || (b.start.Signal == nil) != (c.status == 403) {
+			t.Errorf("%s of %v: %d %s", c.event, c.of, w.Code, w.Body)
 		}
 	}
 }

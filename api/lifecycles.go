@@ -14,8 +14,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -55,6 +58,9 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	if err != nil {
 		return nil, err
 	}
+	if err := s.mayTrigger(ctx, in.full(), event); err != nil {
+		return nil, err
+	}
 	known, err := knownBy(in.Body.DedupeKey, in.Body.RequestID, in.Key)
 	if err != nil {
 		return nil, err
@@ -78,6 +84,25 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	return created(client.Triggered{
 		InstanceID: id, Created: isNew, Disposition: string(did), First: first, State: stateOf(snap), Status: string(snap.Status), Error: toError(snap.Error),
 	}, isNew), nil
+}
+
+// mayTrigger refuses an event of a type that is not for who asks, but for those of a
+// lifecycle: who may trigger them its own roles say. What is written in Go is in no list of
+// versions, and is no lifecycle.
+func (s instanceAPI) mayTrigger(ctx context.Context, name, event string) error {
+	refused := access.Publishes(principal.Of(ctx), event)
+	if refused == nil {
+		return nil
+	}
+	versions, err := s.Definitions.Versions(ctx, name, 0)
+	if err != nil {
+		return err
+	}
+	other := func(r definition.Record) bool { return r.Kind != "lifecycle" }
+	if len(versions) == 0 || slices.ContainsFunc(versions, other) {
+		return refused
+	}
+	return nil
 }
 
 // firstID is the first id that is given, or a new one.
