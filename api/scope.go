@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -222,8 +223,9 @@ func (s *scopedDefinitions) Versions(ctx context.Context, name string, after int
 	return s.all.Versions(ctx, name, after)
 }
 
-// Definitions reads one namespace after the other: their names are in order, so that those of
-// one stand together.
+// Definitions reads one namespace after the other, in the order of the names in them: those of
+// one stand together, and those of shop-eu before those of shop, for a hyphen comes before the
+// slash.
 func (s *scopedDefinitions) Definitions(ctx context.Context, after string, limit int) ([]definition.Record, error) {
 	scope, kind := scopeOf(ctx), ""
 	if scope == nil {
@@ -233,8 +235,11 @@ func (s *scopedDefinitions) Definitions(ctx context.Context, after string, limit
 		kind = definition.PolicyPrefix
 	}
 	list := []definition.Record{}
-	for _, namespace := range scope {
+	for _, namespace := range slices.SortedFunc(slices.Values(scope), func(a, b string) int { return strings.Compare(a+"/", b+"/") }) {
 		prefix := kind + namespace + "/"
+		if after >= kind+namespace+"0" { // what comes after the slash: pages before have told all of it
+			continue
+		}
 		found, err := s.all.Definitions(ctx, max(after, prefix), limit-len(list))
 		if err != nil {
 			return nil, err
