@@ -33,6 +33,7 @@ const (
 	MaxPages     = 4               // made at once: each holds what the API has answered, decoded, until it is written
 	MaxLogins    = 16              // under way at once: each may wait for the identity provider
 	MaxRuns      = 4               // steps of plans taken at once: each takes some seconds
+	MaxForms     = 32              // held at once, as they arrive and until their pages are made
 	pageItems    = 50              // rows of a list
 	streamItems  = 200             // entries of a timeline on one page
 	refresh      = 3 * time.Second // between two looks at a page that is open
@@ -75,6 +76,7 @@ type console struct {
 	making chan struct{} // has room for MaxPages
 	logins chan struct{} // for MaxLogins
 	runs   chan struct{} // for MaxRuns
+	forms  chan struct{} // for MaxForms
 	seen   looks
 }
 
@@ -91,7 +93,7 @@ func Handler(o Options) (http.Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &console{Options: o, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages), logins: make(chan struct{}, MaxLogins), runs: make(chan struct{}, MaxRuns)}
+	c := &console{Options: o, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages), logins: make(chan struct{}, MaxLogins), runs: make(chan struct{}, MaxRuns), forms: make(chan struct{}, MaxForms)}
 	return c.guarded(c.routes()), nil
 }
 
@@ -219,7 +221,21 @@ func (c *console) guarded(h http.Handler) http.Handler {
 		if c.Unattended != nil && r.Method == http.MethodGet && r.Header.Get("HX-Request") != "" { // a page looks again
 			r = r.WithContext(c.Unattended(r.Context()))
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, MaxFormBytes)
+		if strings.HasPrefix(r.URL.Path, c.Prefix+"/static/") { // it is there without being made
+			h.ServeHTTP(w, r)
+			return
+		}
+		if r.ContentLength != 0 {
+			leave, ok := enter(r, c.forms)
+			if !ok {
+				return
+			}
+			defer leave()
+			if err := arrives(w, r); err != nil {
+				http.Error(w, "the form has not arrived", http.StatusRequestTimeout)
+				return
+			}
+		}
 		room := c.making
 		switch { // what is slow keeps no page from anybody
 		case strings.HasPrefix(r.URL.Path, c.Prefix+"/login"):
@@ -227,14 +243,23 @@ func (c *console) guarded(h http.Handler) http.Handler {
 		case strings.HasPrefix(r.URL.Path, c.Prefix+"/bulk/") && r.Method == http.MethodPost:
 			room = c.runs
 		}
-		select {
-		case room <- struct{}{}:
-		case <-r.Context().Done(): // who has left needs no page
+		leave, ok := enter(r, room)
+		if !ok {
 			return
 		}
-		defer func() { <-room }()
+		defer leave()
 		h.ServeHTTP(w, r)
 	})
+}
+
+// enter waits for a place in a room; who has left needs none.
+func enter(r *http.Request, room chan struct{}) (leave func(), ok bool) {
+	select {
+	case room <- struct{}{}:
+		return func() { <-room }, true
+	case <-r.Context().Done():
+		return nil, false
+	}
 }
 
 // page reads what a page shows; action does what a form asks and says what it

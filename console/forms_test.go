@@ -1,0 +1,78 @@
+package console_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/console"
+)
+
+// Who sends a form slowly, or a body where there is no form, keeps no page from anybody, nor
+// what pages need; and a form that has arrived is read as it was sent.
+func TestFormsThatDoNotArriveKeepNoPageWaiting(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items": []}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	t.Cleanup(s.CloseClientConnections)
+	for i := range 3 * 2 * console.MaxPages {
+		what := []string{"POST /console/who", "POST /console/bulk/x/run", "GET /console/schedules"}[i%3]
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, what+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") { // it is being read
+			t.Fatalf("%q %v", line, err)
+		}
+	}
+	c := http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, path := range []string{"/console/static/console.css", "/console/schedules"} {
+		r, err := c.Get(s.URL + path)
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatal(path, r, err)
+		}
+		_ = r.Body.Close()
+	}
+	r, err := c.Post(s.URL+"/console/who", "application/x-www-form-urlencoded", strings.NewReader("user=ann&groups=clerks"))
+	if err != nil || r.StatusCode != http.StatusSeeOther || !strings.Contains(r.Header.Get("Set-Cookie"), "ann|clerks") {
+		t.Fatal(r, err)
+	}
+	_ = r.Body.Close()
+}
+
+// A form that is too large is refused on its page.
+func TestAFormIsBounded(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items": []}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("POST", "http://127.0.0.1/console/definitions", strings.NewReader("source="+strings.Repeat("a", console.MaxFormBytes)))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "a form has at most") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
