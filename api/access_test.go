@@ -285,6 +285,23 @@ func TestTheActorIsTheIdentity(t *testing.T) {
 	}
 }
 
+// TestALongNameIsAnActor: of a certificate, or of who an identity provider knows, which have as
+// many bytes as the actor of a signal.
+func TestALongNameIsAnActor(t *testing.T) {
+	t.Parallel()
+	name := "spiffe//shop.example/" + strings.Repeat("n", 235)
+	for path, body := range map[string]string{
+		"/v1/instances": `{"definition":"t/x"}`, "/v1/lifecycles/shop/loan/L-1/events": `{"event":"x"}`, "/v1/instances/i/signals": `{"type":"a"}`,
+		"/v1/instances/i/operations": `{"operation":"suspend"}`, "/v1/instances/i/activities": `{"id":"a","name":"a"}`,
+	} {
+		b := &node{snap: waiting}
+		w := call(guarded(t, b, nil), "POST", path, body, "Authorization", "Bearer "+name+":operator")
+		if w.Code == http.StatusUnprocessableEntity || b.headers != nil && b.headers[signal.HeaderActor] != name || b.start.Signal != nil && b.start.Signal.Actor != name {
+			t.Errorf("%s: %d %s %v", path, w.Code, w.Body, b.headers)
+		}
+	}
+}
+
 // TestEventsHaveTypes: an event of a type that is not for who sends it reaches nobody, in
 // either mode.
 func TestEventsHaveTypes(t *testing.T) {

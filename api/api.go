@@ -334,7 +334,7 @@ type Paging struct {
 type Caller struct {
 	Traceparent string `header:"traceparent" maxLength:"512" doc:"W3C trace context; a malformed one is ignored."`
 	Correlation string `header:"X-Correlation-Id" maxLength:"256" doc:"Follows everything that the request causes."`
-	Actor       string `header:"X-Aqueduct-Actor" maxLength:"128" doc:"Who does it, for the stream. Where the node asks who sends a request, it is who that is, unless they may speak for others."`
+	Actor       string `header:"X-Aqueduct-Actor" maxLength:"256" doc:"Who does it, for the stream. Where the node asks who sends a request, it is who that is, unless they may speak for others."`
 }
 
 // headers are those of the signal that the request becomes.

@@ -28,7 +28,7 @@ func Row(ctx context.Context, now time.Time, action, target, instance string) st
 	p := principal.Of(ctx)
 	return store.Audit{
 		ID: uuid.NewString(), At: now.UTC().Truncate(time.Microsecond), Action: action, Target: clip(target, 128), InstanceID: clip(instance, 128),
-		User: clip(p.Name, 128), Claimed: clip(p.Claimed, 64), Kind: string(p.Kind), Via: string(p.Via),
+		User: Name(p.Name), Claimed: clip(p.Claimed, 64), Kind: string(p.Kind), Via: string(p.Via),
 		Reason: clip(p.Reason, 1000), Request: clip(p.Request, 64),
 	}
 }
@@ -49,11 +49,14 @@ func Within(ctx context.Context, request, reason string) context.Context {
 
 // As is a row that says in whose name it was done, where nothing has said it yet.
 func As(a store.Audit, actor string) store.Audit {
-	if a.Claimed == "" && actor != a.User {
+	if a.Claimed == "" && Name(actor) != a.User {
 		a.Claimed = clip(actor, 64)
 	}
 	return a
 }
+
+// Name is who has done something as columns hold it: of a name that is longer the beginning.
+func Name(who string) string { return clip(who, 128) }
 
 // Silent says whether who acts is known to the node, and does not say why.
 func Silent(ctx context.Context) bool {

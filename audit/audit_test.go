@@ -75,6 +75,12 @@ func TestRowsFitTheirColumns(t *testing.T) {
 	if a.Request != "a?b" {
 		t.Errorf("%q", a.Request)
 	}
+	if a = As(a, long); a.Claimed != strings.Repeat("Ω", 64) {
+		t.Errorf("%+v", a)
+	}
+	if a = As(Row(principal.With(t.Context(), principal.Principal{Name: long}), time.Now(), "x", "y", ""), long); a.Claimed != "" {
+		t.Errorf("who it is is taken for whom they name: %+v", a)
+	}
 	if a = As(Row(t.Context(), time.Now(), "x", "y", ""), "bob"); a.Claimed != "bob" {
 		t.Errorf("%+v", a)
 	}

@@ -37,7 +37,7 @@ const (
 
 // Bounds of what is said of a claim.
 const (
-	workerMax = 128
+	workerMax = 256
 	leaseMin  = time.Second
 	leaseMax  = 7 * 24 * time.Hour
 )

@@ -226,7 +226,7 @@ type First struct {
 type TriggerRequest struct {
 	Event     any             `json:"event" doc:"Its name, or its code: a text or an integer."`
 	RequestID string          `json:"requestId,omitempty" doc:"A repeat is applied once. Absent: the Idempotency-Key header, else the node chooses one."`
-	Actor     string          `json:"actor,omitempty" maxLength:"128" doc:"Who does it. Absent: the X-Aqueduct-Actor header."`
+	Actor     string          `json:"actor,omitempty" maxLength:"256" doc:"Who does it. Absent: the X-Aqueduct-Actor header."`
 	Payload   json.RawMessage `json:"payload,omitempty" doc:"Data of the event: any JSON."`
 	Input     json.RawMessage `json:"input,omitempty" doc:"Of the instance, when the event begins it."`
 	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the highest published, by semantic versioning."`

@@ -41,9 +41,10 @@ func (s *Activities) Attach(ctx context.Context, a backend.Activity) (made backe
 		return a, false, err
 	}
 	now := s.Clock.Now()
-	a.Version, a.CreatedAt, a.CreatedBy = 1, now, a.UpdatedBy
-	a.UpdatedAt = now
-	err = s.Activities.AttachActivity(ctx, a, audit.As(audit.Row(ctx, now, "attach-activity", a.ID, a.InstanceID), a.UpdatedBy))
+	by := audit.As(audit.Row(ctx, now, "attach-activity", a.ID, a.InstanceID), a.UpdatedBy)
+	a.UpdatedBy = audit.Name(a.UpdatedBy)
+	a.Version, a.CreatedAt, a.CreatedBy, a.UpdatedAt = 1, now, a.UpdatedBy, now
+	err = s.Activities.AttachActivity(ctx, a, by)
 	switch {
 	case errors.Is(err, store.ErrDuplicate):
 		made, err = s.Activities.Activity(ctx, a.InstanceID, a.ID)
@@ -119,7 +120,7 @@ func (s *Activities) Change(ctx context.Context, c backend.ActivityChange) (back
 // changed is an activity as it is then: the same when the change has been made already.
 func changed(c *backend.ActivityChange, old backend.Activity) (backend.Activity, error) {
 	next := old
-	next.Version, next.UpdatedBy = c.Version+1, c.Actor
+	next.Version, next.UpdatedBy = c.Version+1, audit.Name(c.Actor)
 	if c.Status != nil {
 		if err := plain(c.ID, *c.Status); err != nil {
 			return old, err
