@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -116,5 +118,66 @@ func TestARunThatSomebodyStopsIsNotDone(t *testing.T) {
 	code := Run(t.Context(), []string{"--server", node.URL, "bulk", "run", "p"}, nil, &out, &complaints)
 	if code != exitConflict || asked != 2 || !strings.Contains(complaints.String(), "3 of its 5 items are open [bulk.stopped]") {
 		t.Errorf("%d after %d requests: %s%s", code, asked, &out, &complaints)
+	}
+}
+
+// TestMuchIsDiscardedForAReason: who is known says why they discard many, as they do of one:
+// when it is planned, and of a plan that has no reason when it is run.
+func TestMuchIsDiscardedForAReason(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Store.URL = "sqlite://" + filepath.Join(t.TempDir(), "a.db")
+	n, err := wire(t.Context(), c, "n1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.close)
+	if err := leaveOutage(t.Context(), n.store.Parts().Writer, false); err != nil {
+		t.Fatal(err)
+	}
+	known := principal.Principal{Name: "olga", Kind: principal.Token, Via: principal.API, Roles: []string{"operator"}}
+	ask := func(who principal.Principal, path, body, reason string) (p client.BulkPlan, refused string) {
+		t.Helper()
+		r := httptest.NewRequest("POST", "http://127.0.0.1"+path, strings.NewReader(body)).WithContext(principal.With(t.Context(), who))
+		r.Header.Set("Content-Type", "application/json")
+		if reason != "" {
+			r.Header.Set("X-Aqueduct-Reason", reason)
+		}
+		w := httptest.NewRecorder()
+		n.handler.ServeHTTP(w, r)
+		var told struct {
+			Code string `json:"code"`
+		}
+		var answer any = &p
+		if w.Code >= 300 {
+			answer = &told
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), answer); err != nil {
+			t.Fatal(w.Code, w.Body)
+		}
+		return p, told.Code
+	}
+	discard := `{"operation":"discard","errorCode":"signal.not-json","limit":3}`
+	if _, refused := ask(known, "/v1/bulk", discard, ""); refused != "dead-letter.reason" {
+		t.Error("planned: " + refused)
+	}
+	if _, refused := ask(known, "/v1/bulk", strings.Replace(discard, "discard", "replay", 1), ""); refused != "" {
+		t.Error("a replay: " + refused)
+	}
+	p, refused := ask(known, "/v1/bulk", discard, "CHG-17")
+	if p, refused = ask(known, "/v1/bulk/"+p.ID+"/run", `{"begin":true}`, ""); refused != "" || p.Done != 3 { // the plan has one
+		t.Errorf("run: %q %+v", refused, p)
+	}
+	p, refused = ask(principal.Principal{Kind: principal.Node}, "/v1/bulk", discard, "") // of a program, which needs none
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	for _, begin := range []string{`{"begin":true}`, `{}`} {
+		if p, refused := ask(known, "/v1/bulk/"+p.ID+"/run", begin, ""); begin != "{}" && refused != "dead-letter.reason" || p.Done != 0 {
+			t.Errorf("run %s: %q %+v", begin, refused, p)
+		}
+	}
+	if p, refused = ask(known, "/v1/bulk/"+p.ID+"/run", `{"begin":true}`, "CHG-18"); refused != "" || p.Done != 3 {
+		t.Errorf("run for a reason: %q %+v", refused, p)
 	}
 }

@@ -51,11 +51,16 @@ const (
 )
 
 // Plan makes a plan of what is there now. Problems: bulk.operation, bulk.filter,
-// bulk.migration, definition.unknown, migration.invalid.
+// bulk.migration, dead-letter.reason, definition.unknown, migration.invalid.
 func (b *Bulk) Plan(ctx context.Context, asked *backend.BulkAsked, actor string) (id string, err error) {
 	selection, err := asked.Selection()
 	if err != nil {
 		return "", err
+	}
+	if asked.Operation == backend.BulkDiscard { // as of one: what is gone is gone
+		if err := reasoned(ctx); err != nil {
+			return "", err
+		}
 	}
 	if _, err := b.act(ctx, asked, actor); err != nil {
 		return "", err
@@ -122,8 +127,8 @@ func (b *Bulk) Stop(ctx context.Context, id, actor string) error {
 
 // Run goes on with a plan for bulkStep, or until nothing of it is open. With begin it is
 // begun, or begun again where it was stopped; without, one that does not run is left as
-// it is. Problems: bulk.unknown, bulk.not-planned, and those of the store, after which
-// what is open stays so.
+// it is. Problems: bulk.unknown, bulk.not-planned, dead-letter.reason, and those of the
+// store, after which what is open stays so.
 func (b *Bulk) Run(ctx context.Context, id string, begin bool, actor string) error {
 	p, err := b.begin(ctx, id, begin, actor)
 	if err != nil || p.Status != backend.BulkRunning {
@@ -157,7 +162,11 @@ func (b *Bulk) begin(ctx context.Context, id string, begin bool, actor string) (
 		case p.Status == backend.BulkPlanning:
 			return p, problem.New(problem.Conflict, "bulk.not-planned", "plan %s is not made yet", id).
 				WithHint("wait; when whoever made it has ended before, make another")
-		case p.Status == backend.BulkDone, !begin && (p.Status != backend.BulkRunning || p.RunBy == who(by)):
+		case p.Status == backend.BulkDone, !begin && p.Status != backend.BulkRunning:
+			return p, nil
+		case p.Operation == backend.BulkDiscard && p.Reason == "" && audit.Silent(ctx): // a plan of somebody whom nobody asked
+			return p, reasoned(ctx)
+		case !begin && p.RunBy == who(by):
 			return p, nil
 		}
 		p.RunBy = who(by)
