@@ -64,6 +64,7 @@ var embedding = []struct {
 type policy struct {
 	egress      Egress
 	allow, deny rules
+	addresses   func() ([]net.Addr, error) // of this host
 }
 
 type rules struct {
@@ -73,7 +74,7 @@ type rules struct {
 
 // newPolicy panics for a rule that is none: that is a bug of the program.
 func newPolicy(e Egress) *policy {
-	return &policy{egress: e, allow: newRules(e.Allow), deny: newRules(e.Deny)}
+	return &policy{egress: e, allow: newRules(e.Allow), deny: newRules(e.Deny), addresses: net.InterfaceAddrs}
 }
 
 func newRules(texts []string) (r rules) {
@@ -136,7 +137,17 @@ func (p *policy) own(at netip.AddrPort) bool {
 		return slices.ContainsFunc(p.egress.Own, func(o netip.AddrPort) bool { return o.Port() == at.Port() })
 	}
 	return slices.ContainsFunc(p.egress.Own, func(o netip.AddrPort) bool {
-		return o.Port() == at.Port() && (o.Addr().Unmap() == at.Addr() || o.Addr().IsUnspecified() && at.Addr().IsLoopback())
+		return o.Port() == at.Port() && (o.Addr().Unmap() == at.Addr() || o.Addr().IsUnspecified() && (at.Addr().IsLoopback() || p.ofHost(at.Addr())))
+	})
+}
+
+// ofHost says whether an address is one of this host, as they are now: who listens at every
+// address of it listens there, too. Where nobody can say, it may be.
+func (p *policy) ofHost(a netip.Addr) bool {
+	all, err := p.addresses()
+	return err != nil || slices.ContainsFunc(all, func(has net.Addr) bool {
+		prefix, err := netip.ParsePrefix(has.String())
+		return err == nil && prefix.Addr().WithZone("").Unmap() == a
 	})
 }
 

@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -50,6 +51,43 @@ func TestEgressPolicy(t *testing.T) {
 		err := p.check(c.host, netip.MustParseAddrPort(c.at))
 		if got := problem.CodeOf(err); err == nil && c.want != "" || err != nil && (got != c.want || got != "egress.own" && !strings.Contains(err.Error(), "in egress.allow") && !strings.Contains(err.Error(), "change egress.deny")) {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestTheHostsAddressesAreTheNodes: where it listens at all of them; another host's are not, nor
+// is another port.
+func TestTheHostsAddressesAreTheNodes(t *testing.T) {
+	t.Parallel()
+	network := func(s string) net.Addr {
+		at, of, err := net.ParseCIDR(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &net.IPNet{IP: at, Mask: of.Mask}
+	}
+	for _, c := range []struct{ listens, at, want string }{
+		{"0.0.0.0:8080", "10.0.0.5:8080", "egress.own"}, {"[::]:8080", "10.0.0.5:8080", "egress.own"}, {"[::]:8080", "[::ffff:10.0.0.5]:8080", "egress.own"},
+		{"[::]:8080", "[2001:db8::5]:8080", "egress.own"}, {"[::]:8080", "127.0.0.1:8080", "egress.own"}, {"[::]:8080", "[fe80::5%eth0]:8080", "egress.own"},
+		{"[::]:8080", "10.0.0.6:8080", ""}, {"[::]:8080", "10.0.0.5:8081", ""}, {"127.0.0.1:8080", "10.0.0.5:8080", ""},
+	} {
+		p := newPolicy(Egress{Own: []netip.AddrPort{netip.MustParseAddrPort(c.listens)}, Name: "egress."})
+		p.addresses = func() ([]net.Addr, error) {
+			return []net.Addr{network("127.0.0.1/8"), network("10.0.0.5/24"), network("2001:db8::5/64"), network("fe80::5/64")}, nil
+		}
+		if err := p.check("me", netip.MustParseAddrPort(c.at)); err == nil && c.want != "" || err != nil && problem.CodeOf(err) != c.want {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	p := newPolicy(Egress{Own: []netip.AddrPort{netip.MustParseAddrPort("[::]:8080")}, Name: "egress."})
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		prefix := netip.MustParsePrefix(a.String())
+		if err := p.check("me", netip.AddrPortFrom(prefix.Addr(), 8080)); problem.CodeOf(err) != "egress.own" {
+			t.Errorf("%s: %v", a, err)
 		}
 	}
 }
