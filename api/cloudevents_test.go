@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/access"
 )
 
 // What is no CloudEvent 1.0 is refused, and says where.
@@ -28,6 +30,33 @@ func TestWhatIsNoCloudEventIsRefused(t *testing.T) {
 	}
 	whole := `{"specversion":"1.0","id":"1","source":"s","type":"t","time":"2026-01-31T12:00:00.5+01:00","subject":"x","dataschema":null,"ext1":-7,"on":true,"of":"x","data_base64":"YQ=="}`
 	if w := call(h, "POST", "/v1/events", whole); w.Code != 202 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Headers carry attributes as the HTTP binding of CloudEvents says: percent-encoded, or in
+// quotes; what is no text then is refused.
+func TestHeadersOfAnEventAreDecoded(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]string{
+		"Euro%20%E2%82%AC%20%f0%9F%98%80": `"Euro € 😀"`, `"a \"b\" \\ %41"`: `"a \"b\" \\ A"`, "%25%32%35": `"%25"`, "100%": `"100%"`, "%zz%4": `"%zz%4"`,
+		"plain": `"plain"`, `"`: `"\""`, `""`: `""`, "€": `"€"`, "%FF": "", "\xff": "", "%E2%82": "",
+	} {
+		b := &node{}
+		w := call(handler(t, b), "POST", "/v1/events", "", "ce-id", "1", "ce-source", "s", "ce-type", "t", "ce-specversion", "1.0", "ce-subject", header)
+		if want == "" {
+			if said := w.Body.String(); w.Code != 400 || !strings.Contains(said, `"event.invalid"`) || !strings.Contains(said, "ce-subject") || b.event != nil {
+				t.Errorf("%q: %d %s", header, w.Code, w.Body)
+			}
+			continue
+		}
+		if w.Code != 202 || string(b.event) != `{"id":"1","source":"s","specversion":"1.0","subject":`+want+`,"type":"t"}` {
+			t.Errorf("%q: %d %s %s", header, w.Code, w.Body, b.event)
+		}
+	}
+	b := &node{}
+	h := guardedBy(t, b, &access.Gate{Verifiers: []access.Verifier{bearers{}}, Events: access.EventTypes{"order.*": {access.Application}}})
+	if w := call(h, "POST", "/v1/events", "", "ce-id", "1", "ce-source", "s", "ce-type", "pay%2Edone", "ce-specversion", "1.0", "Authorization", "Bearer app:application"); w.Code != 403 || b.event != nil {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
 	"mime"
 	"net/http"
@@ -28,7 +29,7 @@ func (s instanceAPI) eventOperations(h huma.API) {
 	op := operation("publish-event", http.MethodPost, "/v1/events", "events", "Publish a CloudEvent")
 	op.Description = "It reaches every instance that waits for it, each once, however often the event (source and id) is published. " +
 		"In structured mode the body is the event; in binary mode its attributes are the headers ce-id, ce-source, ce-type, ce-specversion " +
-		"and further ones, and the body is its data."
+		"and further ones, percent-encoded, and the body is its data."
 	op.DefaultStatus = http.StatusAccepted
 	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"*/*": {}}}
 	register(s.service, h, op, s.event)
@@ -160,11 +161,46 @@ func isJSON(media string) bool {
 	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }
 
+// fromHeader is the value of an attribute as a header carries it, which the HTTP binding of
+// CloudEvents says (3.1.3.2): in quotes or not, a backslash before what is meant as it is in
+// them, and percent-encoded. What is no encoding is itself.
+func fromHeader(s string) (string, error) {
+	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' {
+		plain := make([]byte, 0, len(s))
+		for i := 1; i < len(s)-1; i++ {
+			if s[i] == '\\' && i < len(s)-2 {
+				i++
+			}
+			plain = append(plain, s[i])
+		}
+		s = string(plain)
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if code, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(code))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	if text := b.String(); utf8.ValidString(text) {
+		return text, nil
+	}
+	return "", errors.New("it is not text in UTF-8")
+}
+
 // fromBinary puts attributes and data into one object.
 func (in *eventInput) fromBinary(media string) (json.RawMessage, error) {
 	event := make(map[string]any, len(in.binary)+2)
 	for name, value := range in.binary {
-		event[name] = value
+		text, err := fromHeader(value)
+		if err != nil {
+			return nil, problem.Wrap(err, problem.Invalid, "event.invalid", "the header ce-%.64s", name)
+		}
+		event[name] = text
 	}
 	if media != "" {
 		event["datacontenttype"] = in.mediaType
