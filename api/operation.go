@@ -14,10 +14,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/signal"
 )
 
 // This file makes operations of handlers. The framework's own way, huma.Register, is
@@ -105,8 +107,7 @@ func (e *endpoint) serve(ctx huma.Context) {
 	}
 	in := reflect.New(e.in.of)
 	found := &huma.ValidateResult{}
-	status := http.StatusUnprocessableEntity
-	e.in.readParameters(ctx, in, found)
+	status := cmp.Or(e.in.readParameters(ctx, in, found), http.StatusUnprocessableEntity)
 	if e.in.body != nil || e.in.raw != nil {
 		body, err := e.readBody(ctx)
 		if err != nil {
@@ -317,8 +318,10 @@ func parameterOf(f reflect.StructField) (p *parameter, ok bool) {
 	return nil, false
 }
 
-// readParameters reads the parameters of a request into its input.
-func (i *input) readParameters(ctx huma.Context, in reflect.Value, found *huma.ValidateResult) {
+// readParameters reads the parameters of a request into its input, and returns the status of
+// what cannot be read at all: a header of other bytes than text, of which a store keeps something
+// else, so that two keys may be one. A malformed traceparent is ignored, this one too.
+func (i *input) readParameters(ctx huma.Context, in reflect.Value, found *huma.ValidateResult) (status int) {
 	at := huma.NewPathBuffer(make([]byte, 0, 64), 0)
 	address := ctx.URL()
 	query := address.Query()
@@ -347,6 +350,9 @@ func (i *input) readParameters(ctx huma.Context, in reflect.Value, found *huma.V
 			text = p.otherwise
 		}
 		switch {
+		case p.In == "header" && p.Name != signal.HeaderTraceparent && !utf8.ValidString(text):
+			found.Add(at, "", "not text in UTF-8")
+			status = http.StatusBadRequest
 		case text != "":
 			value, err := set(in.Elem().FieldByIndex(p.field), text, query[p.Name])
 			if err != nil {
@@ -361,6 +367,7 @@ func (i *input) readParameters(ctx huma.Context, in reflect.Value, found *huma.V
 	if r, ok := in.Interface().(huma.Resolver); ok {
 		found.Errors = append(found.Errors, r.Resolve(ctx)...)
 	}
+	return status
 }
 
 // takeBody puts a body where the input has it, checked, and returns the status of
