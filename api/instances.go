@@ -76,6 +76,9 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 		if err != nil {
 			return nil, err
 		}
+		if b.Signal.SignalID == "" { // a key of a start may be longer than the id of a signal
+			known = signal.Bounded(known)
+		}
 		start.Signal = &signal.FirstSignal{ID: known, Type: b.Signal.Type, Data: b.Signal.Data,
 			Sender: b.Signal.Sender, Sequence: b.Signal.Sequence}
 	}

@@ -95,3 +95,25 @@ func TestStartTakesASignal(t *testing.T) {
 		t.Errorf("%+v %+v", p, b.start.Signal)
 	}
 }
+
+// A key of a start may have 256 characters, which are more than the id of its signal may have:
+// that is made of it then, and is none that a dedupe key has.
+func TestALongKeyOfAStartNamesItsSignal(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("k", 256)
+	b := &node{err: problem.New(problem.Conflict, "lifecycle.refused", "not now")}
+	h := handler(t, b)
+	call(h, "POST", "/v1/instances", `{"definition":"a/b","signal":{"type":"paid"}}`, "Idempotency-Key", long)
+	if s := b.start.Signal; s == nil || s.ID != signal.Bounded(long) || b.start.StartKey != long || b.start.Validate() != nil {
+		t.Errorf("%+v %+v", b.start, s)
+	}
+	b.start = signal.Start{}
+	call(h, "POST", "/v1/instances", `{"definition":"a/b","signal":{"type":"paid"}}`, "Idempotency-Key", "key:"+long[:200])
+	if b.start.Signal != nil {
+		t.Errorf("as a dedupe key: %+v", b.start.Signal)
+	}
+	call(h, "POST", "/v1/instances", `{"definition":"a/b","signal":{"type":"paid","signalId":"`+long[:129]+`"}}`)
+	if s := b.start.Signal; s == nil || s.ID != long[:129] {
+		t.Errorf("%+v %+v", b.start, s)
+	}
+}
