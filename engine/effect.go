@@ -161,8 +161,7 @@ func (t Effects) past(p Effect) *snapshot.Effect {
 	return nil
 }
 
-// remember keeps what became of the command of a wait, until nothing can
-// repeat it.
+// remember keeps what became of the command of a wait, until nothing can repeat it.
 func (t Effects) remember(w snapshot.Wait, done, unknown bool) {
 	if w.Effect == "" {
 		return

@@ -30,9 +30,8 @@ const (
 	TaskCompletedEvent = "io.serverlessworkflow.task.completed.v1"
 )
 
-// TargetLifecycle is the target of a command that publishes lifecycle events;
-// its input is a [Lifecycle]. It has no token, and no function can have this
-// name.
+// TargetLifecycle is the target of a command that publishes lifecycle events; its input is a
+// [Lifecycle]. It has no token, and no function can have this name.
 const TargetLifecycle = "event:lifecycle"
 
 // Lifecycle is what happened to an instance in one turn, in order.

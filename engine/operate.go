@@ -25,10 +25,9 @@ const (
 // Operations lists them all.
 var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, Cancel, Compensate}
 
-// Decide decides a turn that no signal makes: change says what it does, and in.Signal
-// who asks. Signals that were kept until their turn came are applied when it has come;
-// without a definition nothing runs, and none is. Problems: instance.closed, and those
-// of change.
+// Decide decides a turn that no signal makes: change says what it does, and in.Signal who asks.
+// Signals that were kept until their turn came are applied when it has come; without a definition
+// nothing runs, and none is. Problems: instance.closed, and those of change.
 func Decide(def Definition, snap snapshot.Snapshot, in Input, change func(t *Turn) error) (*Outcome, error) {
 	if snap.Status.Closed() && def != nil {
 		return nil, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
@@ -123,9 +122,8 @@ func Unwritten(cause error) snapshot.Error {
 	return snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: title, Detail: cause.Error()}
 }
 
-// FaultWith stops an instance with an error that the engine could not see when
-// it decided, such as a snapshot over its size limit. Who waits for one that has something
-// to undo waits on.
+// FaultWith stops an instance with an error that the engine could not see when it decided, such as
+// a snapshot over its size limit. Who waits for one that has something to undo waits on.
 func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, error) {
 	t := newTurn(snap.Clone(), in)
 	t.Basis.By = EntryFaulted

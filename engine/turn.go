@@ -103,8 +103,7 @@ func (t *Turn) NewToken() string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(buf[:0])[:18])
 }
 
-// signer is a hash that is keyed. Setting one up costs more than using it, and a
-// node has one key.
+// signer is a hash that is keyed. Setting one up costs more than using it, and a node has one key.
 type signer struct {
 	hash.Hash
 	key []byte
@@ -192,8 +191,7 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-// Detach adds a command whose result nobody waits for; one that fails is a dead
-// letter.
+// Detach adds a command whose result nobody waits for; one that fails is a dead letter.
 func (t *Turn) Detach(c Command) {
 	t.Effects.keyed(&c)
 	c.Headers = t.Snap.Headers
@@ -208,8 +206,7 @@ func (t *Turn) Emit(event json.RawMessage, pointer, key string) {
 	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryEmitted, Command: &c, Meta: Meta{Pointer: pointer}})
 }
 
-// Ask adds a human task and the wait for its completion; a due date is a timer
-// beside it.
+// Ask adds a human task and the wait for its completion; a due date is a timer beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	w.Kind = snapshot.WaitTask
 	w.TaskID = taskID(t)

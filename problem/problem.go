@@ -109,8 +109,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// CodeOf returns the code of the first problem in err's chain, or "internal"
-// when there is none.
+// CodeOf returns the code of the first problem in err's chain, or "internal" when there is none.
 func CodeOf(err error) string {
 	if p, ok := errors.AsType[*Error](err); ok {
 		return p.Code

@@ -15,8 +15,7 @@ type Parent struct {
 	Depth      int    `json:"depth,omitempty"` // instances that wait above the child
 }
 
-// Schedule asks for the schedule instance of a definition in place of an
-// ordinary one.
+// Schedule asks for the schedule instance of a definition in place of an ordinary one.
 type Schedule struct {
 	Generation int       `json:"generation,omitempty"` // schedule instances before this one
 	Due        time.Time `json:"dueUtc,omitzero"`      // its first tick; zero = by the definition
@@ -30,8 +29,7 @@ type Cancellation struct {
 	Await      bool   `json:"await,omitempty"`      // the parent waits until it is
 }
 
-// DecodeCancellation reads the payload of a CancelRequest. Its problem has the
-// code signal.invalid.
+// DecodeCancellation reads the payload of a CancelRequest. Its problem has the code signal.invalid.
 func DecodeCancellation(payload json.RawMessage) (Cancellation, error) {
 	var c Cancellation
 	if err := jsonv2.Unmarshal(payload, &c); err != nil || c.Token == "" {

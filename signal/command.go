@@ -20,8 +20,7 @@ func ForCommand(instanceID string, position int64, attempt int, at, due time.Tim
 	}
 }
 
-// Bounded is an id that fits its limit: id itself, or where that is too long a
-// digest of it.
+// Bounded is an id that fits its limit: id itself, or where that is too long a digest of it.
 func Bounded(id string) string {
 	if len(id) <= MaxIDBytes {
 		return id

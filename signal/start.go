@@ -107,8 +107,7 @@ func (f FirstSignal) validate(s Start) error {
 // MaxKeyBytes bounds businessKey and startKey, and each part of a key.
 const MaxKeyBytes = 256
 
-// DecodeStart reads the payload of a StartRequest. Its problems have the code
-// signal.invalid-start.
+// DecodeStart reads the payload of a StartRequest. Its problems have the code signal.invalid-start.
 func DecodeStart(payload json.RawMessage) (Start, error) {
 	var s Start
 	if err := jsonv2.Unmarshal(payload, &s); err != nil {

@@ -24,8 +24,7 @@ const SchemaVersion = 1
 // faults the instance with the code limit.snapshot.
 const MaxBytes = 4 << 20
 
-// Status is the life phase of an instance, in the words of the Open Workflow
-// DSL.
+// Status is the life phase of an instance, in the words of the Open Workflow DSL.
 type Status string
 
 const (
@@ -92,8 +91,7 @@ type Effect struct {
 	Compensated int    `json:"undone,omitempty"`  // how often it has been compensated
 }
 
-// Compensation is the command that undoes a task which is completed, or whose command
-// was sent.
+// Compensation is the command that undoes a task which is completed, or whose command was sent.
 type Compensation struct {
 	Step    int             `json:"step"` // counts the compensations recorded by the instance, from 1
 	Pointer string          `json:"ptr"`  // of the task
