@@ -164,11 +164,11 @@ func TestMuchIsDiscardedForAReason(t *testing.T) {
 	if _, refused := ask(known, "/v1/bulk", strings.Replace(discard, "discard", "replay", 1), ""); refused != "" {
 		t.Error("a replay: " + refused)
 	}
-	p, refused := ask(known, "/v1/bulk", discard, "CHG-17")
-	if p, refused = ask(known, "/v1/bulk/"+p.ID+"/run", `{"begin":true}`, ""); refused != "" || p.Done != 3 { // the plan has one
+	p, _ := ask(known, "/v1/bulk", discard, "CHG-17")
+	if p, refused := ask(known, "/v1/bulk/"+p.ID+"/run", `{"begin":true}`, ""); refused != "" || p.Done != 3 { // the plan has one
 		t.Errorf("run: %q %+v", refused, p)
 	}
-	p, refused = ask(principal.Principal{Kind: principal.Node}, "/v1/bulk", discard, "") // of a program, which needs none
+	p, refused := ask(principal.Principal{Kind: principal.Node}, "/v1/bulk", discard, "") // of a program, which needs none
 	if refused != "" {
 		t.Fatal(refused)
 	}
