@@ -103,7 +103,7 @@ func (c *call) addQuery() error {
 	if len(c.Query) == 0 {
 		return nil
 	}
-	q := c.uri.Query()
+	q := url.Values{}
 	for name, value := range c.Query {
 		var list []json.RawMessage
 		if json.Unmarshal(value, &list) != nil {
@@ -117,7 +117,10 @@ func (c *call) addQuery() error {
 			q.Add(name, text)
 		}
 	}
-	c.uri.RawQuery = q.Encode()
+	if c.uri.RawQuery != "" { // as it is written: what Go cannot read is the receiver's to read
+		c.uri.RawQuery += "&"
+	}
+	c.uri.RawQuery += q.Encode()
 	return nil
 }
 

@@ -41,7 +41,8 @@ func TestRequestCarriesWhatTheCallSays(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, input, want string }{
 		{"json body", `{"method":"post","uri":"%s/a?x=1","query":{"n":2,"l":["p","q"]},"headers":{"X-N":5,"X-B":true},"body":{"k":[1]}}`,
-			`POST /a?l=p&l=q&n=2&x=1 type=application/json n=5 b=true body={"k":[1]}`},
+			`POST /a?x=1&l=p&l=q&n=2 type=application/json n=5 b=true body={"k":[1]}`},
+		{"a query that Go cannot read", `{"method":"get","uri":"%s/a?ids=1;2&p=100%%25","query":{"v":"1"}}`, `GET /a?ids=1;2&p=100%25&v=1 type= n= b= body=`},
 		{"text body", `{"method":"PUT","uri":"%s/","body":"plain"}`, `PUT / type=text/plain; charset=utf-8 n= b= body=plain`},
 		{"text as said", `{"method":"PUT","uri":"%s/","headers":{"content-type":"text/csv"},"body":"a,b"}`, `PUT / type=text/csv n= b= body=a,b`},
 		{"string as json", `{"method":"PUT","uri":"%s/","headers":{"Content-Type":"application/vnd.x+json"},"body":"a"}`,

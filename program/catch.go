@@ -296,7 +296,6 @@ func mended(p *Program, t *engine.Turn) (*run, error) {
 // again gives the tasks around the failed one their timeouts anew, from now.
 // When one cannot be given, its error has been settled.
 func (r tries) again() error {
-	in := scope{input: r.data}
 	for i := range r.b.Frames {
 		f := &r.b.Frames[i]
 		n := r.p.node(f.Pointer)
@@ -308,18 +307,49 @@ func (r tries) again() error {
 			after = r.p.Timeout
 		}
 		var err error
+		now := r.data
 		if after != nil {
-			err = r.waits.deadline(n, after, f, &in)
+			var in scope
+			if in, err = r.began(n, i); err == nil {
+				r.data = in.input
+				err = r.waits.deadline(n, after, f, &in)
+			}
 		}
 		if n.Kind == KindListen && f.Phase != phaseDelivered && err == nil {
 			err = r.listens.listenAgain(n, i)
 		}
 		if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
+			in := about(n.parent, &r.b.Frames[i-1])
+			r.data = in.input
 			err = r.attemptDeadline(n.parent, f, &in)
 		}
+		r.data = now
 		if err != nil {
 			return r.settle(n, err)
 		}
 	}
 	return nil
+}
+
+// began is the scope in which the timeout of the task of a frame was evaluated when it
+// began: on its own input, and not on what the tasks inside of it have come to.
+func (r tries) began(n *Node, i int) (in scope, err error) {
+	f := &r.b.Frames[i]
+	in = about(n, f)
+	switch {
+	case i == 0:
+		return scope{input: rawValue(r.t.Snap.State.Input)}, nil
+	case f.Input != nil:
+	case f.Raw == nil: // the data are its input still
+		in.input = r.data
+	case n.Input == nil:
+		in.input = rawValue(f.Raw)
+	default:
+		raw := rawValue(f.Raw)
+		var v any
+		if v, err = r.evals.evalOn(n.Input, &raw, &scope{node: n, input: raw, since: f.StartedAt}); err == nil {
+			in.input = anyValue(v)
+		}
+	}
+	return in, err
 }

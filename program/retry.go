@@ -249,6 +249,9 @@ func (r tries) attempt(n *Node, w snapshot.Wait) error {
 	}
 	r.w.tell(engine.TaskRetriedEvent, n.Pointer, nil)
 	in := about(n, f)
+	if len(raw) > 0 { // a node of before kept no error
+		in = caughtAt(n, f, raw[0])
+	}
 	body := snapshot.Frame{Pointer: n.Body.Pointer}
 	if err := r.attemptDeadline(n, &body, &in); err != nil {
 		f.Phase = phaseCatch // what the policy itself does wrong is not its own to retry

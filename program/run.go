@@ -280,20 +280,22 @@ const phaseCatch = "catch"
 
 // end completes the workflow with the current data.
 func (r *run) end() error {
+	out := r.data // which stays, should what is made of it not do
 	if r.p.Output != nil {
 		v, err := r.evals.eval(r.p.Output, &scope{node: r.p.Root, input: rawValue(r.t.Snap.State.Input)})
 		if err != nil {
 			return err
 		}
-		r.data = v
+		out = v
 	}
-	if err := r.evals.fits(r.p.Schemas.Output, r.data, "output of the workflow"); err != nil {
+	if err := r.evals.fits(r.p.Schemas.Output, out, "output of the workflow"); err != nil {
 		return err
 	}
-	raw, err := r.data.Raw(snapshot.MaxBytes)
+	raw, err := out.Raw(snapshot.MaxBytes)
 	if err != nil {
 		return err
 	}
+	r.data = out
 	r.progress.ended()
 	r.t.Complete(raw)
 	return nil

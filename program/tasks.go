@@ -116,18 +116,27 @@ func (r *run) iterate(n *Node) (waits bool, err error) {
 	return false, r.complete(n, r.data, n.Then)
 }
 
+// statusOf is the status of an error that an expression has made.
+func statusOf(v any) (int, error) {
+	f, err := strconv.ParseFloat(text(v), 64)
+	if n := int(f); err == nil && float64(n) == f && n >= 100 && n <= 599 {
+		return n, nil
+	}
+	return 0, raise(engine.ErrExpression, 400, "Invalid status", fmt.Sprintf("the status of an error is a whole number from 100 to 599, and not %.40q", text(v)))
+}
+
 // raise raises the error that the task defines.
 func (r *run) raise(n *Node, in *scope) error {
 	e := snapshot.Error{Status: 500}
 	for _, f := range []struct {
 		t   *jq.Template
-		set func(any)
+		set func(any) error
 	}{
-		{n.Raise.Type, func(v any) { e.Type = text(v) }},
-		{n.Raise.Status, func(v any) { e.Status, _ = strconv.Atoi(text(v)) }},
-		{n.Raise.Title, func(v any) { e.Title = text(v) }},
-		{n.Raise.Detail, func(v any) { e.Detail = text(v) }},
-		{n.Raise.Instance, func(v any) { e.Instance = text(v) }},
+		{n.Raise.Type, func(v any) error { e.Type = text(v); return nil }},
+		{n.Raise.Status, func(v any) (err error) { e.Status, err = statusOf(v); return err }},
+		{n.Raise.Title, func(v any) error { e.Title = text(v); return nil }},
+		{n.Raise.Detail, func(v any) error { e.Detail = text(v); return nil }},
+		{n.Raise.Instance, func(v any) error { e.Instance = text(v); return nil }},
 	} {
 		if f.t == nil {
 			continue
@@ -136,7 +145,9 @@ func (r *run) raise(n *Node, in *scope) error {
 		if err != nil {
 			return err
 		}
-		f.set(v)
+		if err := f.set(v); err != nil {
+			return err
+		}
 	}
 	if n := len(e.Type); n > snapshot.MaxErrorType {
 		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("the type of an error has %d bytes; at most %d", n, snapshot.MaxErrorType))
