@@ -310,7 +310,7 @@ func (r tries) again() error {
 		now := r.data
 		if after != nil {
 			var in scope
-			if in, err = r.began(n, i); err == nil {
+			if in, err = r.evals.began(n, i); err == nil {
 				r.data = in.input
 				err = r.waits.deadline(n, after, f, &in)
 			}
@@ -333,7 +333,7 @@ func (r tries) again() error {
 
 // began is the scope in which the timeout of the task of a frame was evaluated when it
 // began: on its own input, and not on what the tasks inside of it have come to.
-func (r tries) began(n *Node, i int) (in scope, err error) {
+func (r evals) began(n *Node, i int) (in scope, err error) {
 	f := &r.b.Frames[i]
 	in = about(n, f)
 	switch {
@@ -347,7 +347,7 @@ func (r tries) began(n *Node, i int) (in scope, err error) {
 	default:
 		raw := rawValue(f.Raw)
 		var v any
-		if v, err = r.evals.evalOn(n.Input, &raw, &scope{node: n, input: raw, since: f.StartedAt}); err == nil {
+		if v, err = r.evalOn(n.Input, &raw, &scope{node: n, input: raw, since: f.StartedAt}); err == nil {
 			in.input = anyValue(v)
 		}
 	}
