@@ -173,8 +173,9 @@ func (p *Peers) Scan() (found bool) {
 		if other.file == nil || other.wakeFile != nil {
 			continue
 		}
-		other.wakeFile = open(p.file(no, "wake"), os.O_WRONLY) // none: it is on its way out; the lock will tell
-		p.peers[no], found = other, true
+		other.wakeFile = open(p.file(no, "wake"), os.O_WRONLY)       // none: it is on its way out; the lock will tell
+		found = found || p.peers[no] == nil || other.wakeFile != nil // else two who notify each other would not end
+		p.peers[no] = other
 	}
 	p.alone.Store(len(p.peers) == 0 && !p.missed)
 	return found

@@ -105,3 +105,18 @@ func TestWithoutDescriptorsNobodyIsDead(t *testing.T) {
 		t.Error("there is no node 3")
 	}
 }
+
+// A peer whose wake file is gone is found once: two who tell each other of each peer that
+// they find would not end.
+func TestAPeerWithoutAWakeFileIsFoundOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	a, b := joined(t, path), named(t, path, 2)
+	defer a.Leave(false)
+	defer b.Leave(false)
+	if err := os.Remove(filepath.Join(files.Folder(path), "2.wake")); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := a.Scan(), a.Scan(); !first || second {
+		t.Errorf("found: %t, and then %t", first, second)
+	}
+}
