@@ -136,6 +136,7 @@ Feature: Acknowledgements
     And command "again" of "i" is delivered 1 time
     When command "again" of "i" is acknowledged as processed with {"n": 3}
     Then "i" is completed with {"n": 3}
+    And command "tell" of "i" is delivered 1 time
     When command "tell" of "i" is acknowledged as processed with {}
     Then the stream of "i" has 2 "TaskCompleted"
     And the function "ship" has been called under 3 keys
