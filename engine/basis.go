@@ -11,6 +11,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
+// Rules counts the changes by which something is decided otherwise than by engines before.
+const Rules = 1
+
 // Basis is what a decision was made on that neither the snapshot before it nor its own entries say: with all three,
 // whoever has the definition decides it again. The first entry of the decision has it.
 type Basis struct {
@@ -27,6 +30,7 @@ type Basis struct {
 	Principal json.RawMessage    `json:"principal,omitempty"` // who has sent the signal
 	Crowded   bool               `json:"crowded,omitempty"`
 	Engine    string             `json:"engine,omitempty"` // version of the program
+	Rules     int                `json:"rules,omitempty"`  // see Rules
 	Origin    *snapshot.Snapshot `json:"origin,omitempty"` // of a first turn, with the digest of its input for it
 }
 
@@ -37,7 +41,7 @@ func (b *Basis) begun(s snapshot.Snapshot) {
 
 // basis is that of a decision on s, which nothing has changed yet.
 func (in *Input) basis(s *snapshot.Snapshot) Basis {
-	b := Basis{Expected: in.Signal.ExpectedVersion, Lifecycle: in.Lifecycle, Crowded: in.Crowded, Engine: in.Engine, Principal: in.Signal.Principal}
+	b := Basis{Expected: in.Signal.ExpectedVersion, Lifecycle: in.Lifecycle, Crowded: in.Crowded, Engine: in.Engine, Rules: Rules, Principal: in.Signal.Principal}
 	if token := in.Signal.WaitingToken; token != "" {
 		b.Wait = cmp.Or(1+slices.IndexFunc(s.Waits, func(w snapshot.Wait) bool { return w.Token == token }), -1)
 	}

@@ -18,9 +18,8 @@ const (
 	// MaxDepth bounds how many instances wait for each other, one above the
 	// other: what a definition that calls itself runs into.
 	MaxDepth = 32
-	// MaxChildBytes bounds the input of a sub-workflow, as JSON: it travels in
-	// a message. A larger output stays in the child's snapshot, and is read
-	// from there.
+	// MaxChildBytes bounds the input of a sub-workflow, as JSON: it travels in a message.
+	// A larger output stays in the child's snapshot, and is read from there.
 	MaxChildBytes = 28_000
 )
 

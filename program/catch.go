@@ -37,6 +37,13 @@ func (r tries) settle(n *Node, err error) error {
 		if e.e.Instance == "" {
 			e.e.Instance = n.Pointer
 		}
+		if e.ended {
+			root, err := r.forks.ended()
+			if err != nil {
+				return err
+			}
+			return root.tries.fault(e.e)
+		}
 		i, caught, catchErr := r.taker(e.e)
 		if catchErr != nil {
 			r.progress.failed(raiser, i+1, e.e)
@@ -95,7 +102,7 @@ func (r tries) taker(e snapshot.Error) (i int, ok bool, err error) {
 		if n == nil || n.Kind != KindTry || f.Phase == phaseCatch {
 			continue
 		}
-		ok, err := r.takes(n, f, e)
+		ok, err := r.takes(n, i, e)
 		if err != nil || ok {
 			return i, ok, err
 		}
@@ -103,13 +110,16 @@ func (r tries) taker(e snapshot.Error) (i int, ok bool, err error) {
 	return 0, false, nil
 }
 
-func (r tries) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) {
+// takes reports whether the try n, whose frame is the ith, takes an error.
+func (r tries) takes(n *Node, i int, e snapshot.Error) (bool, error) {
+	f := &r.b.Frames[i]
 	fields := map[string]any{"type": e.Type, "status": e.Status, "title": e.Title, "detail": e.Detail, "instance": e.Instance}
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return false, err
 	}
 	in, data := about(n, f), rawValue(f.Input)
+	in.inside = len(r.b.Frames) - i
 	in.vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	for name, t := range n.Catch.With {
 		want, err := r.evals.evalOn(t, &data, &in)
@@ -178,11 +188,15 @@ func (r tries) over(n *Node, e snapshot.Error, raw json.RawMessage) (verdict, er
 		r.push(snapshot.Frame{Pointer: n.Catch.Body.Pointer})
 		return goesOn, nil
 	}
-	then := n.Then
-	if n.Catch.Then.Directive != FlowContinue {
-		then = n.Catch.Then
+	return goesOn, r.complete(n, r.data, n.caught())
+}
+
+// caught is the flow behind a try that has caught an error.
+func (n *Node) caught() Flow {
+	if n.Catch.Then != nil {
+		return *n.Catch.Then
 	}
-	return goesOn, r.complete(n, r.data, then)
+	return n.Then
 }
 
 // leave ends the task on top without an output: what it asked for is
@@ -255,16 +269,25 @@ func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMe
 	if err != nil || r == nil {
 		return err
 	}
-	if f, list := r.top(), p.node(r.top().Pointer); op == engine.Skip {
+	f, list := r.top(), p.node(r.top().Pointer)
+	begins := f.Phase == phaseStart
+	f.Phase = ""
+	switch {
+	case op == engine.Skip:
 		if p.Machine != nil && list == p.Root {
 			return problem.New(problem.Conflict, "lifecycle.not-skippable", "instance %s failed at a state, which cannot be skipped", t.Snap.InstanceID).
 				WithHint("retry it, or cancel it")
 		}
 		r.data = rawValue(orNull(output))
-		if f.Next < len(list.List) {
+		if !begins && f.Next < len(list.List) { // else it is in the place of the workflow's input
 			t.Tell(engine.LifecycleEvent{Type: engine.TaskCompletedEvent, Task: list.List[f.Next].Pointer})
 			f.Next, f.Epoch = f.Next+1, 0
 		}
+	case begins:
+		if err := r.rest(p.Root, false, r.evals.begin(&scope{input: r.data})); err != nil {
+			return err
+		}
+		return r.w.drive()
 	}
 	r.w.goOn(r)
 	return r.w.drive()
@@ -311,6 +334,7 @@ func (r tries) again() error {
 		if after != nil {
 			var in scope
 			if in, err = r.evals.began(n, i); err == nil {
+				in.inside = len(r.b.Frames) - i
 				r.data = in.input
 				err = r.waits.deadline(n, after, f, &in)
 			}
@@ -320,6 +344,10 @@ func (r tries) again() error {
 		}
 		if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
 			in := about(n.parent, &r.b.Frames[i-1])
+			if of := r.b.Frames[i-1].Results; len(of) == 1 {
+				in = caughtAt(n.parent, &r.b.Frames[i-1], of[0])
+			}
+			in.inside = len(r.b.Frames) - i
 			r.data = in.input
 			err = r.attemptDeadline(n.parent, f, &in)
 		}

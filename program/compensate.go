@@ -322,7 +322,7 @@ func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 		if !underWay[c.Step] && c.Step > f.Mark && strings.HasPrefix(c.Pointer, try.Body.Pointer+"/") {
 			if e := compensate.Send(r.t, c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer}); e != nil {
 				e.Type, e.Instance = engine.ErrorBase+engine.ErrExpression, n.Pointer
-				return false, &raised{*e}
+				return false, &raised{e: *e}
 			}
 			return true, nil
 		}
@@ -334,7 +334,7 @@ func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 func (r undoing) compensated(n *Node, w snapshot.Wait, res engine.Result) (rests bool, err error) {
 	if e := compensate.Done(r.t, w, res); e != nil {
 		e.Instance = n.Pointer
-		return false, &raised{*e}
+		return false, &raised{e: *e}
 	}
 	return r.compensateTried(n)
 }

@@ -13,13 +13,25 @@ import (
 const MaxInstance = 256
 
 // raised is a workflow error on its way to a try.
-type raised struct{ e snapshot.Error }
+type raised struct {
+	e     snapshot.Error
+	ended bool // by what the workflow makes of its output, when no task is under way
+}
 
 func (r *raised) Error() string { return r.e.Type + ": " + r.e.Title }
 
 // raise makes a standard workflow error.
 func raise(kind string, status int, title, detail string) error {
-	return &raised{snapshot.Error{Type: engine.ErrorBase + kind, Status: status, Title: title, Detail: detail}}
+	return &raised{e: snapshot.Error{Type: engine.ErrorBase + kind, Status: status, Title: title, Detail: detail}}
+}
+
+// raisedAt says of an error that has no place yet where it was.
+func raisedAt(pointer string, err error) error {
+	if e, ok := asRaised(err); ok && e.e.Instance == "" {
+		e.e.Instance = pointer
+		return e
+	}
+	return err
 }
 
 // asRaised turns an expression's problem into a workflow error; any other
@@ -31,7 +43,7 @@ func asRaised(err error) (*raised, bool) {
 	}
 	var p *problem.Error
 	if errors.As(err, &p) && strings.HasPrefix(p.Code, "expression.") {
-		return &raised{snapshot.Error{Type: engine.ErrorBase + engine.ErrExpression, Status: 400, Title: "Expression Error", Detail: p.Error()}}, true
+		return &raised{e: snapshot.Error{Type: engine.ErrorBase + engine.ErrExpression, Status: 400, Title: "Expression Error", Detail: p.Error()}}, true
 	}
 	return nil, false
 }

@@ -27,6 +27,8 @@ type scope struct {
 	out   *value                     // $output; nil = there is none
 	made  value                      // $task.output, the output before output.as; zero = there is none
 	vars  map[string]json.RawMessage // that no frame has: of an error that may be caught, of an event that may be taken
+
+	inside int // how many frames on top of the branch's are not around the expression
 }
 
 // about is the scope of a task whose frame is f. What the frame does not keep, no
@@ -106,8 +108,9 @@ func (r evals) lookup(name string) (any, error) {
 	if raw, ok := r.seen.vars[name[1:]]; ok {
 		return jq.Decode(raw)
 	}
-	for b := r.b; b != nil; b = r.t.Snap.Branch(b.Parent) {
-		for i := len(b.Frames) - 1; i >= 0; i-- {
+	inside := r.seen.inside
+	for b := r.b; b != nil; b, inside = r.t.Snap.Branch(b.Parent), 0 {
+		for i := len(b.Frames) - 1 - inside; i >= 0; i-- {
 			if raw, ok := b.Frames[i].Vars[name[1:]]; ok {
 				return jq.Decode(raw)
 			}

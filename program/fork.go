@@ -121,6 +121,29 @@ func (r forks) forked() *Node {
 	return nil
 }
 
+// ended takes the root branch to the end of its list, from where an operator's retry makes
+// the workflow's output again: the tasks around the last are done, those beside it cancelled.
+func (r forks) ended() (*run, error) {
+	root := r.run
+	for fork := r.forks.forked(); fork != nil; fork = root.forks.forked() {
+		up, err := root.forks.up(fork)
+		if err != nil {
+			return root, err
+		}
+		root = up
+	}
+	root.data = r.data
+	r.progress.left()
+	for _, b := range r.t.Snap.Branches[1:] {
+		b.Frames = nil
+	}
+	root.told = 1
+	root.waits.unwind(0, engine.TaskCancelled)
+	f := root.top()
+	f.Next, f.Epoch = len(r.p.node(f.Pointer).List), 0
+	return root, nil
+}
+
 // prune ends the branches that this one has forked, with all that they and
 // theirs wait for.
 func (r forks) prune(how engine.TaskEvent) {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -121,7 +122,7 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 			if j+1 < len(frames) {
 				inner = frames[j+1].Pointer
 			}
-			w.frame(&frames[j], inner)
+			w.frame(&frames[j], inner, stored(s, s.Branches[i]))
 		}
 	}
 	for i := range s.Waits {
@@ -199,8 +200,9 @@ func (w *move) past(pointer *string) {
 	}
 }
 
-// frame rewrites a frame; inner is the pointer of the frame inside it.
-func (w *move) frame(f *snapshot.Frame, inner string) {
+// frame rewrites a frame; inner is the pointer of the frame inside it, and data are those
+// of its branch.
+func (w *move) frame(f *snapshot.Frame, inner string, data json.RawMessage) {
 	old := w.m.from.nodes[f.Pointer]
 	target := w.live(f.Pointer)
 	if target == nil {
@@ -212,6 +214,8 @@ func (w *move) frame(f *snapshot.Frame, inner string) {
 		w.refuse(f.Pointer, why)
 	} else if old.Kind == KindListen && !w.m.listensAlike(old, target) {
 		w.refuse(f.Pointer, "it listens for something else in the new version, and an event may be under way")
+	} else if f.Input == nil && target.keepsInput() { // it would have been refused, were its input not these
+		f.Input = data
 	}
 	f.Pointer = target.Pointer
 }
@@ -302,7 +306,7 @@ func (m *mapping) translate(old *Node) string {
 
 // fitsFrame says why a task that has begun cannot go on as another.
 func fitsFrame(old, target *Node, f *snapshot.Frame) string {
-	composite := target.Body != nil
+	composite := target.Body != nil && target.Kind != KindFork // else the branch's data are its input still
 	switch {
 	case old.For != nil && (old.For.Each != target.For.Each || old.For.At != target.For.At):
 		return "the variables of its loop have other names in the new version"

@@ -208,7 +208,7 @@ type Catch struct {
 	ExceptWhen *jq.Template            // nil = never
 	Retry      *RetryPolicy            // nil = none
 	Body       *Node                   // KindList; nil = go on, or, after retries, raise
-	Then       Flow                    // after the catch
+	Then       *Flow                   // after the catch; nil = that of the try
 }
 
 // Call is a command.
@@ -288,7 +288,7 @@ func (p *Program) index(n, parent *Node, i int) error {
 			}
 		}
 		if child.Catch != nil {
-			flows = append(flows, child.Catch.Then)
+			flows = append(flows, child.caught())
 		}
 		for _, f := range flows {
 			in := n

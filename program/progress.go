@@ -72,9 +72,17 @@ func (w *work) completed(n *Node, f snapshot.Frame) {
 	w.tell(engine.TaskCompletedEvent, n.Pointer, nil)
 }
 
-// ended tells the end of the workflow at a task of the branch: the tasks around
-// it are done, those beside it are cancelled. None is under way any more.
+// ended tells the end of the workflow at a task of the branch. None is under way any more.
 func (r progress) ended() {
+	if r.t.In.Lifecycle {
+		r.left()
+		r.t.Snap.Branches = nil
+	}
+}
+
+// left tells that the tasks around one at which the workflow ends are done, and those
+// beside it are cancelled.
+func (r progress) left() {
 	if !r.t.In.Lifecycle {
 		return
 	}
@@ -86,7 +94,6 @@ func (r progress) ended() {
 	for _, b := range line {
 		r.w.tellFrames(engine.TaskCompletedEvent, b.Frames, nil)
 	}
-	r.t.Snap.Branches = nil
 }
 
 // failed tells that an error has left the tasks of the frames from an index

@@ -112,3 +112,162 @@ func TestAStatusIsAWholeNumber(t *testing.T) {
 		}
 	}
 }
+
+// Where the workflow could not take its input, a retry takes it, and a skip gives it
+// another.
+func TestARetryTakesTheInputOfTheWorkflow(t *testing.T) {
+	const do = `input: {schema: {document: {type: object, required: [id]}}, from: '${ {seen: .id} }'}
+do:
+  - one: {set: '${ {got: .} }'}
+`
+	v1, v2 := parsed(t, "1.0.0", do), parsed(t, "1.0.1", `input: {from: '${ {seen: .noid} }'}
+do:
+  - one: {set: '${ {got: .} }'}
+`)
+	s := begin(t, v1, `{"noid":1}`)
+	if again := operated(t, v1, s, engine.Retry, 6); again.Status != snapshot.Faulted || again.Error.Status != 400 {
+		t.Errorf("%s %s: the schema of the input was passed over", again.Status, again.State.Output)
+	}
+	came(t, operated(t, v1, s, engine.Skip, 6), `{"got":null}`)
+	came(t, operated(t, v2, movedTo(t, v1, v2, s), engine.Retry, 6), `{"got":{"seen":1}}`)
+}
+
+func TestARetryTakesTheInputOfATask(t *testing.T) {
+	v1 := parsed(t, "1.0.0", `do:
+  - one: {set: '${ {got: .} }', input: {from: .order}, timeout: {after: '${ .sla }'}}
+`)
+	v2 := parsed(t, "1.0.1", `do:
+  - one: {set: '${ {got: .} }', input: {from: .order}, timeout: {after: PT1H}}
+`)
+	s := begin(t, v1, `{"order":{"id":7}}`)
+	came(t, operated(t, v2, movedTo(t, v1, v2, s), engine.Retry, 6), `{"got":{"id":7}}`)
+}
+
+// What the workflow makes of its output is made when no task is under way: none catches
+// its error, and a retry makes the output again, of what the last task has come to.
+func TestTheOutputOfTheWorkflowIsMadeByItself(t *testing.T) {
+	const good, bad = `output: {as: '${ {got: .} }'}
+`, `output: {as: '${ if true then error("x") else . end }'}
+`
+	for _, do := range []string{
+		`do:
+  - one: {set: {a: 1}, then: end}
+  - two: {set: {a: 2}}
+`,
+		`do:
+  - outer:
+      try: [{r: {set: {a: 1}, then: end}}]
+      catch: {do: [{c: {set: {a: 2}}}]}
+`,
+		`do:
+  - outer:
+      try:
+        - both:
+            fork:
+              branches:
+                - one: {do: [{in: {try: [{r: {set: {a: 1}, then: end}}], catch: {}}}]}
+                - two: {call: other}
+      catch: {do: [{c: {set: {a: 2}}}]}
+      timeout: {after: PT1H}
+`,
+	} {
+		v1, v2 := parsed(t, "1.0.0", bad+do), parsed(t, "1.0.1", good+do)
+		s := begin(t, v1, `{}`)
+		if s.Status != snapshot.Faulted || len(s.Branches) != 1 || len(s.Waits) != 0 {
+			t.Fatalf("%s %s: %d branches, waits %+v; of\n%s", s.Status, s.State.Output, len(s.Branches), s.Waits, do)
+		}
+		came(t, operated(t, v2, movedTo(t, v1, v2, s), engine.Retry, 6), `{"got":{"a":1}}`)
+	}
+}
+
+// A task's own variables are of what runs inside: its output.as sees those around it, and
+// so does the condition of a catch.
+func TestVariablesAreThoseAround(t *testing.T) {
+	for do, want := range map[string]string{
+		`do:
+  - outer:
+      for: {in: '${ [["a","b"]] }'}
+      do:
+        - inner:
+            for: {in: '${ $item }'}
+            do: [{x: {set: '${ . }'}}]
+            output: {as: '${ {of: $item} }'}
+`: `{"of":["a","b"]}`,
+		`do:
+  - outer:
+      try: [{r: {raise: {error: {type: 'https://e.example/first', status: 500}}}}]
+      catch:
+        do:
+          - inner:
+              try: [{r: {raise: {error: {type: 'https://e.example/second', status: 500}}}}]
+              catch: {}
+              output: {as: '${ {of: $error.type} }'}
+`: `{"of":"https://e.example/first"}`,
+		`do:
+  - outer:
+      for: {in: '${ ["a"] }'}
+      do:
+        - guarded:
+            try:
+              - inner:
+                  for: {in: '${ ["b"] }'}
+                  do: [{x: {raise: {error: {type: 'https://e.example/first', status: 500}}}}]
+            catch: {when: '${ $item == "a" }', do: [{c: {set: {caught: true}}}]}
+`: `{"caught":true}`,
+	} {
+		came(t, begin(t, parsed(t, "1.0.0", do), `{}`), want)
+	}
+}
+
+// What a try makes of its output is not inside it: it takes no error of that, and its body,
+// which has succeeded, does not run again.
+func TestATryTakesNoErrorOfItsOwnOutput(t *testing.T) {
+	for _, catch := range []string{
+		`{do: [{c: {set: {caught: true}}}]}`,
+		`{retry: {delay: PT1S, limit: {attempt: {count: 5}}}}`,
+	} {
+		def := parsed(t, "1.0.0", `do:
+  - outer:
+      try: [{r: {call: charge}}]
+      catch: `+catch+`
+      output: {as: '${ error("x") }'}
+`)
+		s := stepOn(t, def, begin(t, def, `{}`), 0, 1)
+		if s.Status != snapshot.Faulted || s.Error.Instance != "/do/0/outer" {
+			t.Errorf("catch: %s: %s %s %+v", catch, s.Status, s.State.Output, s.Error)
+		}
+	}
+}
+
+func TestACatchMayContinueWhereItsTryDoesNot(t *testing.T) {
+	const caught = `
+      catch: {then: continue}
+      then: end
+  - next: {set: {next: true}}
+`
+	came(t, begin(t, parsed(t, "1.0.0", `do:
+  - outer:
+      try: [{r: {raise: {error: {type: 'https://e.example/first', status: 500}}}}]`+caught), `{}`), `{"next":true}`)
+	came(t, begin(t, parsed(t, "1.0.0", `use:
+  extensions:
+    - logged: {extend: try, before: [{log: {set: '${ . }'}}]}
+do:
+  - outer:
+      try: [{r: {raise: {error: {type: 'https://e.example/first', status: 500}}}}]`+caught), `{}`), `{"next":true}`)
+}
+
+// A task that waits goes on as one that asks for its input: that is what its branch has.
+func TestAWaitingTaskGoesOnAsOneThatAsksForItsInput(t *testing.T) {
+	a, b := parsed(t, "1.0.0", `do:
+  - one: {call: a}
+`), parsed(t, "1.0.1", `do:
+  - one: {call: a, output: {as: '${ {in: $input, out: .} }'}}
+`)
+	came(t, stepOn(t, b, movedTo(t, a, b, begin(t, a, `{"id":7}`)), 0, 2), `{"in":{"id":7},"out":{"n":2}}`)
+	a, b = parsed(t, "1.0.0", `do:
+  - one: {fork: {branches: [{x: {call: a}}]}}
+`), parsed(t, "1.0.1", `do:
+  - one: {fork: {branches: [{x: {call: a}}]}, output: {as: '${ {in: $input, out: .} }'}}
+`)
+	came(t, stepOn(t, b, movedTo(t, a, b, begin(t, a, `{"id":7}`)), 0, 2), `{"in":{"id":7},"out":[{"n":2}]}`)
+}

@@ -234,8 +234,11 @@ func (r tries) attempt(n *Node, w snapshot.Wait) error {
 		return fmt.Errorf("program: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
 	e, late, err := r.late(n.Catch.Retry, w, func(raw json.RawMessage) scope { return caughtAt(n, f, raw) })
-	raw := f.Results
-	if f.Results = nil; err != nil {
+	raw := f.Results // kept where an operator's retry asks for the time of the attempt anew
+	if policy := n.Catch.Retry; err != nil || late || policy == nil || policy.AttemptFor == nil || policy.AttemptFor.Constant() {
+		f.Results = nil
+	}
+	if err != nil {
 		f.Phase = phaseCatch
 		return err
 	}
@@ -243,7 +246,7 @@ func (r tries) attempt(n *Node, w snapshot.Wait) error {
 	if late {
 		what, err := r.over(n, e, raw[0])
 		if what == raises && err == nil {
-			err = &raised{e}
+			err = &raised{e: e}
 		}
 		return err
 	}

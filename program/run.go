@@ -1,6 +1,7 @@
 package program
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,24 +16,34 @@ func (p *Program) Ref() snapshot.Definition { return p.ID }
 // GiveUp is what the root list says.
 func (p *Program) GiveUp() time.Duration { return p.Root.GiveUp }
 
-// start applies the workflow's own input filter and timeout.
+// phaseStart marks the root frame of a workflow that has not yet taken its input.
+const phaseStart = "start"
+
+// start applies the workflow's own timeout and input filter.
 func (r *run) start() error {
-	in := scope{input: r.data}
+	in, root := scope{input: r.data}, r.top()
+	root.Phase = phaseStart // until then an operator's retry begins here
 	if r.p.Timeout != nil {
-		if err := r.waits.deadline(r.p.Root, r.p.Timeout, &r.b.Frames[0], &in); err != nil {
+		if err := r.waits.deadline(r.p.Root, r.p.Timeout, root, &in); err != nil {
 			return err
 		}
 	}
+	return r.evals.begin(&in)
+}
+
+// begin takes the input of the workflow.
+func (r evals) begin(in *scope) error {
 	if err := r.evals.fits(r.p.Schemas.Input, r.data, "input of the workflow"); err != nil {
 		return err
 	}
 	if r.p.Input != nil {
-		v, err := r.evals.eval(r.p.Input, &in)
+		v, err := r.evals.eval(r.p.Input, in)
 		if err != nil {
 			return err
 		}
 		r.data = v
 	}
+	r.top().Phase = ""
 	return nil
 }
 
@@ -56,39 +67,11 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, nil
 		}
 	}
-	again := r.w.reached(n)
-	if err := r.evals.fits(n.Schemas.Input, r.data, "input"); err != nil {
+	again, before := r.w.reached(n), r.data
+	f, err := r.evals.frame(n, &in)
+	if err != nil {
+		r.data = before // a repetition starts from what the task was given
 		return false, err
-	}
-	f := snapshot.Frame{Pointer: n.Pointer}
-	if n.keepsRaw() && (n.Input != nil || !n.keepsInput()) { // else its input is the same
-		if f.Raw, err = r.data.Raw(snapshot.MaxBytes); err != nil {
-			return false, err
-		}
-		if n.Input != nil {
-			filtered, err := r.evals.eval(n.Input, &in)
-			if err != nil {
-				return false, err
-			}
-			r.data, in.input, in.raw = filtered, filtered, f.Raw
-		}
-	}
-	if n.keepsInput() {
-		if f.Input, err = r.data.Raw(snapshot.MaxBytes); err != nil {
-			return false, err
-		}
-		f.StartedAt = r.t.In.Now
-	}
-	if n.Timeout != nil {
-		if err := r.waits.deadline(n, n.Timeout, &f, &in); err != nil {
-			return false, err
-		}
-	}
-	if err := r.undoing.compensable(n.Compensate, 1); err != nil {
-		return false, err
-	}
-	if n.Kind == KindTry {
-		f.Mark = r.t.Snap.LastStep
 	}
 	if !again {
 		r.w.tell(engine.TaskStartedEvent, n.Pointer, nil)
@@ -98,6 +81,41 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	}
 	r.push(f)
 	return r.body(n, &in)
+}
+
+// frame makes the frame of the task n, and the branch's data its input.
+func (r evals) frame(n *Node, in *scope) (f snapshot.Frame, err error) {
+	if err := r.evals.fits(n.Schemas.Input, r.data, "input"); err != nil {
+		return f, err
+	}
+	f.Pointer = n.Pointer
+	if n.keepsRaw() && (n.Input != nil || !n.keepsInput()) { // else its input is the same
+		if f.Raw, err = r.data.Raw(snapshot.MaxBytes); err != nil {
+			return f, err
+		}
+		if n.Input != nil {
+			filtered, err := r.evals.eval(n.Input, in)
+			if err != nil {
+				return f, err
+			}
+			r.data, in.input, in.raw = filtered, filtered, f.Raw
+		}
+	}
+	if n.keepsInput() {
+		if f.Input, err = r.data.Raw(snapshot.MaxBytes); err != nil {
+			return f, err
+		}
+		f.StartedAt = r.t.In.Now
+	}
+	if n.Timeout != nil {
+		if err := r.waits.deadline(n, n.Timeout, &f, in); err != nil {
+			return f, err
+		}
+	}
+	if n.Kind == KindTry {
+		f.Mark = r.t.Snap.LastStep
+	}
+	return f, r.undoing.compensable(n.Compensate, 1)
 }
 
 // MaxSteps bounds the steps of the application that are asked for between two results:
@@ -156,14 +174,18 @@ func (r *run) body(n *Node, in *scope) (waits bool, err error) {
 	return false, fmt.Errorf("program: task kind %q at %s", n.Kind, n.Pointer)
 }
 
-// complete ends the task on top with its raw output and follows flow.
+// complete ends the task on top with its raw output and follows flow. What is made of
+// the output is not inside the task: its variables are gone, and it catches no error.
 func (r *run) complete(n *Node, out value, flow Flow) error {
 	f := *r.top()
+	if r.top().Vars = nil; n.Kind == KindTry {
+		r.top().Phase = phaseCatch
+	}
 	in := about(n, &f)
 	before := r.data
 	if err := r.publish(n, out, &in); err != nil {
 		r.data = before // a repetition starts from what the task was given
-		return err
+		return raisedAt(n.Pointer, err)
 	}
 	r.pop()
 	r.lift(f)
@@ -268,8 +290,8 @@ func (r *run) listEnd(list *Node) error {
 	case KindListen:
 		return r.listens.processed(n)
 	case KindTry:
-		if r.top().Phase == phaseCatch && n.Catch.Then.Directive != FlowContinue {
-			return r.complete(n, r.data, n.Catch.Then)
+		if r.top().Phase == phaseCatch {
+			return r.complete(n, r.data, n.caught())
 		}
 	}
 	return r.complete(n, r.data, n.Then)
@@ -278,25 +300,33 @@ func (r *run) listEnd(list *Node) error {
 // phaseCatch marks the frame of a try that has caught an error.
 const phaseCatch = "catch"
 
-// end completes the workflow with the current data.
+// end completes the workflow with the current data, which stay where what is made of
+// them fails.
 func (r *run) end() error {
-	out := r.data // which stays, should what is made of it not do
+	raw, err := r.evals.output()
+	if e, ok := asRaised(err); ok {
+		return &raised{e: e.e, ended: true}
+	}
+	if err != nil {
+		return err
+	}
+	r.progress.ended()
+	r.t.Complete(raw)
+	return nil
+}
+
+// output is what the workflow makes of the current data.
+func (r evals) output() (json.RawMessage, error) {
+	out := r.data
 	if r.p.Output != nil {
 		v, err := r.evals.eval(r.p.Output, &scope{node: r.p.Root, input: rawValue(r.t.Snap.State.Input)})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		out = v
 	}
 	if err := r.evals.fits(r.p.Schemas.Output, out, "output of the workflow"); err != nil {
-		return err
+		return nil, err
 	}
-	raw, err := out.Raw(snapshot.MaxBytes)
-	if err != nil {
-		return err
-	}
-	r.data = out
-	r.progress.ended()
-	r.t.Complete(raw)
-	return nil
+	return out.Raw(snapshot.MaxBytes)
 }

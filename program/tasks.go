@@ -155,7 +155,7 @@ func (r *run) raise(n *Node, in *scope) error {
 	if n := len(e.Instance); n > MaxInstance {
 		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("the instance of an error has %d bytes; at most %d", n, MaxInstance))
 	}
-	return &raised{e}
+	return &raised{e: e}
 }
 
 // text shows a JSON value as a person would write it in a string.

@@ -31,7 +31,7 @@ func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool,
 	case n.Kind == KindCompensate:
 		return r.undoing.compensated(n, w, res)
 	case res.Error != nil:
-		return false, &raised{*res.Error}
+		return false, &raised{e: *res.Error}
 	}
 	if n.Kind == KindListen {
 		return r.listens.delivered(n, w, res.Output)
@@ -62,7 +62,7 @@ func (r waits) timeout(n *Node, w snapshot.Wait) error {
 		if n.Kind == KindList && n.parent != nil {
 			n = n.parent // one attempt at a try
 		}
-		e := raised{snapshot.Error{Type: engine.ErrorBase + engine.ErrTimeout, Status: 408, Title: "Timeout", Instance: n.Pointer}}
+		e := raised{e: snapshot.Error{Type: engine.ErrorBase + engine.ErrTimeout, Status: 408, Title: "Timeout", Instance: n.Pointer}}
 		e.e.Detail = n.Pointer + " was not done in time"
 		return &e
 	}

@@ -30,16 +30,16 @@ func (w *work) branch(id int) *run {
 	if b == nil {
 		return nil
 	}
-	return newRun(w.p, w.t, w, b, rawValue(w.stored(b)))
+	return newRun(w.p, w.t, w, b, rawValue(stored(w.t.Snap, b)))
 }
 
-// stored is the data of a branch as the snapshot has it.
-func (w *work) stored(b *snapshot.Branch) json.RawMessage {
+// stored is the data of a branch as its snapshot has it.
+func stored(s *snapshot.Snapshot, b *snapshot.Branch) json.RawMessage {
 	for b != nil && b.Data == nil && b.ID != 0 {
-		b = w.t.Snap.Branch(b.Parent)
+		b = s.Branch(b.Parent)
 	}
 	if b == nil || b.Data == nil {
-		return w.t.Snap.State.Input
+		return s.State.Input
 	}
 	return b.Data
 }
@@ -175,7 +175,7 @@ func (r *run) save() error {
 		return err
 	}
 	r.b.Data = nil
-	if !bytes.Equal(raw, r.w.stored(r.b)) { // so that what all branches begin with is stored once
+	if !bytes.Equal(raw, stored(r.t.Snap, r.b)) { // so that what all branches begin with is stored once
 		r.b.Data = raw
 	}
 	return nil

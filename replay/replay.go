@@ -8,6 +8,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -91,6 +92,7 @@ func (r Replayer) Verify(ctx context.Context, id string, stored []byte, stream S
 		return p.found, nil
 	}
 	p.compareSnapshot(stored)
+	p.byRules()
 	return p.found, nil
 }
 
@@ -123,6 +125,7 @@ type player struct {
 	commands map[int64]engine.Command // that are open, or of which nobody knows what became
 	given    json.RawMessage          // as the snapshot has it, byte for byte
 	policed  bool                     // a turn was decided by a policy
+	others   bool                     // a turn was decided by rules that are not this program's
 	found    Finding
 }
 
@@ -141,7 +144,9 @@ func (p *player) play(ctx context.Context, stream Stream, until int64) error {
 		if len(group) == 0 {
 			return nil
 		}
+		p.others = p.others || group[0].meta.Basis.Rules != engine.Rules
 		err := p.turn(ctx, group)
+		p.byRules()
 		group = group[:0]
 		return err
 	}
@@ -222,6 +227,17 @@ func (p *player) damaged(x row, err error) {
 
 func (p *player) unverifiable(position int64, format string, args ...any) {
 	p.found.Verdict, p.found.Position, p.found.Why = Unverifiable, position, fmt.Sprintf(format, args...)
+}
+
+// byRules takes a difference back where a turn was decided by other rules than this
+// program's: nothing need be wrong with it.
+func (p *player) byRules() {
+	f := &p.found
+	if f.Verdict != Different || !p.others {
+		return
+	}
+	why := cmp.Or(f.Why, fmt.Sprintf("%s is %s, and is now decided as %s", f.Path, f.Stored, f.Replayed))
+	p.unverifiable(f.Position, "an engine with other rules has decided some of it: %s", why)
 }
 
 // turn makes one decision again, and compares its entries with those stored.

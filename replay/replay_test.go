@@ -346,6 +346,38 @@ func TestWhatIsNotRecordedIsUnverifiable(t *testing.T) {
 	}
 }
 
+// What an engine has decided by the rules of before is made again where they agree. Where
+// they do not, it is not called different; a stream that is not as it was written is.
+func TestOtherRulesAreNoDifference(t *testing.T) {
+	t.Parallel()
+	before := func(s []projections.Entry) {
+		for k := range s {
+			s[k].Metadata = []byte(strings.Replace(string(s[k].Metadata), `,"rules":1`, "", 1))
+		}
+	}
+	i := loan(t)
+	if !strings.Contains(string(i.stream[0].Metadata), `,"rules":1`) {
+		t.Fatalf("%s", i.stream[0].Metadata)
+	}
+	before(i.stream)
+	i.equal("by other rules that agree")
+	stored, _ := i.snap.Encode()
+	changed := []byte(strings.Replace(string(stored), `"applicant": "ann"`, `"applicant": "bob"`, 1))
+	if f := i.against(changed); f.Verdict != replay.Unverifiable || !strings.Contains(f.Why, "snapshot/workflowState/input/applicant") {
+		t.Errorf("a snapshot by other rules: %s", f)
+	}
+	i.stream[1].Type = "Other"
+	if f := i.verify(); f.Verdict != replay.Unverifiable || f.Position != 2 || !strings.Contains(f.Why, "TYPE is Other") {
+		t.Errorf("an entry by other rules: %s", f)
+	}
+	i = loan(t)
+	before(i.stream[:1])
+	i.stream = append(i.stream[:3:3], i.stream[4:]...)
+	if f := i.verify(); f.Verdict != replay.Different || f.Path != "POSITION" {
+		t.Errorf("a gap: %s", f)
+	}
+}
+
 // The state at a position is that after its turn.
 func TestStateAtAPosition(t *testing.T) {
 	t.Parallel()

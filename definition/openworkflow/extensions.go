@@ -93,7 +93,7 @@ func (c *compiler) extend(n *program.Node) *program.Node {
 	list.List = append(append(list.List, n), after...)
 	outer := &program.Node{Pointer: at, Name: n.Name, Kind: program.KindDo, If: n.If, Then: n.Then, Body: list}
 	n.If, n.Then = nil, program.Flow{}
-	c.leaving(n, len(after) > 0)
+	c.leaving(n, outer.Then, len(after) > 0)
 	return outer
 }
 
@@ -122,8 +122,8 @@ func (c *compiler) around(at string, e extension, field string, of *program.Node
 			for i := range task.Cases {
 				exits(&task.Cases[i].Then)
 			}
-			if task.Catch != nil {
-				exits(&task.Catch.Then)
+			if task.Catch != nil && task.Catch.Then != nil {
+				exits(task.Catch.Then)
 			}
 		}
 	}
@@ -139,18 +139,21 @@ func exits(f *program.Flow) {
 
 // leaving has the flow directives inside of an extended task lead out of the
 // list that was put around it. They would pass over what comes after the task,
-// so that is refused.
-func (c *compiler) leaving(n *program.Node, after bool) {
+// so that is refused. A catch that continues passes over then, which the list has now.
+func (c *compiler) leaving(n *program.Node, then program.Flow, after bool) {
 	flows := map[string]*program.Flow{}
 	for i := range n.Cases {
 		flows[join(item("switch", i), n.Cases[i].Name)+"/then"] = &n.Cases[i].Then
 	}
-	if n.Catch != nil {
-		flows["catch/then"] = &n.Catch.Then
+	var catchThen *program.Flow
+	if n.Catch != nil && n.Catch.Then != nil {
+		catchThen = n.Catch.Then
+		flows["catch/then"] = catchThen
 	}
 	for _, field := range keys(flows) {
 		f := flows[field]
-		if f.Directive == program.FlowContinue || f.Directive == program.FlowEnd && !after {
+		stays := f.Directive == program.FlowContinue && (f != catchThen || then.Directive == program.FlowContinue)
+		if stays || f.Directive == program.FlowEnd && !after {
 			continue
 		}
 		f.Up = f.Directive != program.FlowEnd

@@ -50,8 +50,8 @@ func (c *compiler) staysInBranch(arm *program.Node) {
 	for i, k := range arm.Cases {
 		flows[join(join(item("switch", i), k.Name), "then")] = k.Then
 	}
-	if arm.Catch != nil {
-		flows["catch/then"] = arm.Catch.Then
+	if arm.Catch != nil && arm.Catch.Then != nil {
+		flows["catch/then"] = *arm.Catch.Then
 	}
 	for _, field := range keys(flows) {
 		if f := flows[field]; f.Directive == program.FlowTo && f.Target != arm.Name {

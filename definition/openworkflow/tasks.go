@@ -373,7 +373,8 @@ func (c *compiler) try(at string, m map[string]any, n *program.Node, vars scope,
 		c.catches--
 	}
 	if v, ok := catch["then"]; ok {
-		n.Catch.Then = c.flow(join(p, "then"), v, names)
+		then := c.flow(join(p, "then"), v, names)
+		n.Catch.Then = &then
 	}
 }
 
