@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -46,6 +48,9 @@ type Compensator struct{}
 // Compensate is [All] for an instance that somebody ends, whatever its state.
 func (Compensator) Compensate(t *engine.Turn, alone bool) bool {
 	s := t.Snap
+	if s.Status == snapshot.Suspended {
+		refusedMeanwhile(s)
+	}
 	if s.Schedule != nil || len(s.Compensations)+len(s.SubFrames) == 0 {
 		return false
 	}
@@ -74,6 +79,36 @@ func (Compensator) Compensate(t *engine.Turn, alone bool) bool {
 		})
 	}
 	return true
+}
+
+// refusedMeanwhile forgets what undoes commands whose answers came while the instance was
+// suspended, and say that nothing was done: begin withdraws what they are answers to.
+func refusedMeanwhile(s *snapshot.Snapshot) {
+	for _, b := range s.Buffer {
+		var answer struct {
+			Error   *json.RawMessage `json:"error"`
+			Unknown bool             `json:"unknown"`
+			Open    bool             `json:"open"`
+		}
+		w, ok := s.Wait(b.Token)
+		if ok && jsonv2.Unmarshal(b.Payload, &answer) == nil && answer.Error != nil && !answer.Unknown && !answer.Open {
+			Refused(s, w.Effect)
+		}
+	}
+}
+
+// Refused forgets what undoes an effect that is under way: the outside is known to have
+// done nothing.
+func Refused(s *snapshot.Snapshot, effect string) {
+	if effect == "" {
+		return
+	}
+	s.Compensations = slices.DeleteFunc(slices.Clone(s.Compensations), func(c snapshot.Compensation) bool {
+		return c.Effect == effect && c.Open && !c.Unknown
+	})
+	if len(s.Compensations) == 0 {
+		s.Compensations = nil
+	}
 }
 
 // adopt makes the parent's what undoes a child that was waited for at w.

@@ -201,15 +201,8 @@ func (n *Node) target() string {
 // answered forgets what undoes a command when the outside is known to have refused
 // what it was asked for: it has said that it has done nothing.
 func (r undoing) answered(by *Node, w snapshot.Wait, res engine.Result) {
-	if by == nil || res.Error == nil || res.Unknown || res.Open || w.Effect == "" {
-		return
-	}
-	s := r.t.Snap
-	s.Compensations = slices.DeleteFunc(slices.Clone(s.Compensations), func(c snapshot.Compensation) bool {
-		return c.Effect == w.Effect && c.Open && !c.Unknown
-	})
-	if len(s.Compensations) == 0 {
-		s.Compensations = nil
+	if by != nil && res.Error != nil && !res.Unknown && !res.Open {
+		compensate.Refused(r.t.Snap, w.Effect)
 	}
 }
 

@@ -271,3 +271,20 @@ func TestAWaitingTaskGoesOnAsOneThatAsksForItsInput(t *testing.T) {
 `)
 	came(t, stepOn(t, b, movedTo(t, a, b, begin(t, a, `{"id":7}`)), 0, 2), `{"in":{"id":7},"out":[{"n":2}]}`)
 }
+
+// Who cancels a suspended instance does not undo what the outside has refused meanwhile.
+func TestWhatWasRefusedWhileSuspendedIsNotCompensated(t *testing.T) {
+	def := parsed(t, "1.0.0", `do:
+  - one:
+      call: charge
+      metadata: {compensate: {call: refund}}
+`)
+	suspended := operated(t, def, begin(t, def, `{}`), engine.Suspend, 2)
+	if s := operated(t, def, suspended, engine.Compensate, 3); s.Status != snapshot.Waiting || len(s.Waits) != 1 {
+		t.Errorf("without an answer: %s %+v", s.Status, s.Waits)
+	}
+	refused := stepOn(t, def, suspended, 0, 5)
+	if s := operated(t, def, refused, engine.Compensate, 6); s.Status != snapshot.Cancelled || len(s.Waits) != 0 {
+		t.Errorf("refused: %s %+v", s.Status, s.Waits)
+	}
+}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/events"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 )
 
 // jobs are those of a database that a node hosts.
@@ -70,15 +72,17 @@ func (j *jobs) rest(ctx context.Context) error {
 }
 
 // run runs the hosted jobs: adoption at first and when a node has died, by the
-// clock retention and the look for strays (A14). An adoption that fails is tried
-// again: a node may well die of what ails the database.
+// clock the look for strays (A14), and beside them retention, which takes long where
+// it finds much. An adoption that fails is tried again: a node may well die of what
+// ails the database.
 func (j *jobs) run(ctx context.Context) error {
+	var purging sync.WaitGroup
+	defer purging.Wait()
+	purging.Go(func() { j.purge(ctx) })
 	failed := j.Store.Nodes.PeerFailures()
 	adoption := time.NewTimer(0)
 	defer adoption.Stop()
 	failures := 0
-	retention := time.NewTimer(j.RetentionEvery)
-	defer retention.Stop()
 	strays := time.NewTicker(j.StraysEvery)
 	defer strays.Stop()
 	for {
@@ -104,11 +108,15 @@ func (j *jobs) run(ctx context.Context) error {
 			if err := j.rest(ctx); err != nil && ctx.Err() == nil {
 				j.Log.Error("memory could not be given back", "error", err)
 			}
-		case <-retention.C:
-			if err := errors.Join(j.retain(ctx), j.inbox.Forget(ctx)); err != nil && ctx.Err() == nil {
-				j.Log.Error("retention failed", "error", err)
-			}
-			retention.Reset(j.RetentionEvery)
+		}
+	}
+}
+
+// purge deletes by the clock what is kept no longer.
+func (j *jobs) purge(ctx context.Context) {
+	for turn.Pause(ctx, j.RetentionEvery) {
+		if err := errors.Join(j.retain(ctx), j.inbox.Forget(ctx)); err != nil && ctx.Err() == nil {
+			j.Log.Error("retention failed", "error", err)
 		}
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // configured starts a node with settings of its own.
@@ -77,4 +79,59 @@ func TestDeadLetterSuspendsItsInstanceWhenAskedTo(t *testing.T) {
 		}
 		n.until(t, "i", status("suspended"))
 	})
+}
+
+// stuckPurge is a database whose purge does not end.
+type stuckPurge struct {
+	backend.Locks
+	begun chan struct{}
+}
+
+func (s *stuckPurge) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
+	if name == "retention" {
+		s.begun <- struct{}{}
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	return s.Locks.Lock(ctx, name, ttl)
+}
+
+// oneDies are nodes of which another one dies.
+type oneDies struct {
+	backend.Nodes
+	died    chan struct{}
+	adopted chan struct{}
+}
+
+func (n *oneDies) PeerFailures() <-chan struct{} { return n.died }
+
+func (n *oneDies) Orphans(ctx context.Context, limit int) (int, error) {
+	select {
+	case n.adopted <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return n.Nodes.Orphans(ctx, limit)
+}
+
+// A purge that takes long holds up nothing: the commands of a node that dies meanwhile are
+// performed again at once.
+func TestCommandsOfADeadNodeAreNotHeldUpByAPurge(t *testing.T) {
+	t.Parallel()
+	locks := &stuckPurge{begun: make(chan struct{})}
+	nodes := &oneDies{died: make(chan struct{}, 1), adopted: make(chan struct{})}
+	configured(t, testdb.OnFile(t)(), func(c *runtime.Config) {
+		locks.Locks, c.Store.Locks = c.Store.Locks, locks
+		nodes.Nodes, c.Store.Nodes = c.Store.Nodes, nodes
+		c.RetentionKeep, c.RetentionEvery = time.Hour, time.Millisecond
+	})
+	comes := func(what string, from <-chan struct{}) {
+		t.Helper()
+		if _, ok := await.Receive(from, func() any { return nil }); !ok {
+			t.Fatal(what)
+		}
+	}
+	comes("what dead nodes had is not looked for at the start", nodes.adopted)
+	comes("nothing is purged", locks.begun)
+	nodes.died <- struct{}{}
+	comes("what a dead node had waits for the purge", nodes.adopted)
 }

@@ -58,6 +58,14 @@ func (s *Schedule) later(t *engine.Turn) error {
 		return err
 	}
 	t.Snap.Schedule.Due = due
+	return s.rearm(t)
+}
+
+// rearm waits for the next tick, here or in a fresh instance.
+func (s *Schedule) rearm(t *engine.Turn) error {
+	if t.Snap.Schedule.Ticks >= MaxGeneration {
+		return succeed(t)
+	}
 	s.arm(t)
 	return nil
 }
@@ -104,11 +112,7 @@ func (s *Schedule) ResumeSchedule(t *engine.Turn, w snapshot.Wait, res engine.Re
 		data, _ := json.Marshal(map[string]any{"count": missed, "after": at, "next": due}) // plain data
 		t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryMissed, Data: data, Meta: engine.Meta{Pointer: w.Pointer}})
 	}
-	if now.Ticks < MaxGeneration {
-		s.arm(t)
-		return nil
-	}
-	return succeed(t)
+	return s.rearm(t)
 }
 
 // onEvent begins an instance for an event that was kept while the schedule was

@@ -74,6 +74,29 @@ func TestScheduleIsHandedOverBeforeItsStreamIsLong(t *testing.T) {
 	}
 }
 
+// One that waits for the end of each run hands over at that end.
+func TestAScheduleByRunsIsHandedOverToo(t *testing.T) {
+	t.Parallel()
+	p := newTimed(t, "1.0.0", Schedule{After: "PT1M"})
+	now := moments(t, "2026-01-01 10:00:00")[0]
+	snap := snapshot.Snapshot{
+		InstanceID: ID(p.ref, 0), Version: 1, Definition: p.ref, Status: snapshot.Waiting, Schedule: &snapshot.Schedule{Ticks: MaxGeneration - 1},
+		Waits: []snapshot.Wait{{Kind: snapshot.WaitTimer, Token: "t", Pointer: "/schedule/after"}},
+	}
+	out, err := engine.Step(p, snap, engine.Input{Signal: signal.Envelope{Type: signal.TimerDue, WaitingToken: "t"}, Now: now, Clock: now})
+	if err != nil || out.Snapshot.Status != snapshot.Waiting || len(out.Snapshot.Waits) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	run := signal.Envelope{Type: signal.SubWorkflowCompleted, WaitingToken: out.Snapshot.Waits[0].Token, Payload: []byte(`{"output":1}`)}
+	if out, err = engine.Step(p, out.Snapshot, engine.Input{Signal: run, Now: now, Clock: now}); err != nil || out.Snapshot.Status != snapshot.Completed || len(out.Send) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	next := out.Send[0].Envelope
+	if next.InstanceID != "schedule.t.s.1.0.0~1" || !strings.Contains(string(next.Payload), `"schedule":{"generation":1,"dueUtc":"2026-01-01T10:01:00Z"}`) {
+		t.Errorf("%s %s", next.InstanceID, next.Payload)
+	}
+}
+
 func TestScheduleIDsFitAnEnvelope(t *testing.T) {
 	t.Parallel()
 	long := snapshot.Definition{Name: strings.Repeat("n", 63) + "/" + strings.Repeat("m", 63), Version: "1.0.0"}
