@@ -29,14 +29,15 @@ import (
 
 // Limits of a page.
 const (
-	MaxFormBytes = 1 << 20         // of what a form sends
-	MaxPages     = 4               // made at once: each holds what the API has answered, decoded, until it is written
-	MaxLogins    = 16              // under way at once: each may wait for the identity provider
-	MaxRuns      = 4               // steps of plans taken at once: each takes some seconds
-	MaxForms     = 32              // held at once, as they arrive and until their pages are made
-	pageItems    = 50              // rows of a list
-	streamItems  = 200             // entries of a timeline on one page
-	refresh      = 3 * time.Second // between two looks at a page that is open
+	MaxFormBytes = 1 << 20          // of what a form sends
+	MaxPages     = 4                // made at once: each holds what the API has answered, decoded, until it is written
+	MaxLogins    = 16               // under way at once: each may wait for the identity provider
+	MaxRuns      = 4                // steps of plans taken at once: each takes some seconds
+	MaxForms     = 32               // held at once, as they arrive and until their pages are made
+	pageItems    = 50               // rows of a list
+	streamItems  = 200              // entries of a timeline on one page
+	refresh      = 3 * time.Second  // between two looks at a page that is open
+	pageTimeout  = 10 * time.Second // for a page to be read: one that is made has its place until then
 )
 
 // policy allows the node's own style, script and pictures: nothing inline, nothing
@@ -438,6 +439,7 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pageTimeout)) // of this answer: net/http sets it anew
 	w.WriteHeader(status)
 	_, _ = w.Write(out.Bytes()) // its reader may be gone
 }

@@ -76,3 +76,32 @@ func TestAFormIsBounded(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// bounded is an answer that knows until when it must have been read.
+type bounded struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+func (b *bounded) SetWriteDeadline(until time.Time) error {
+	b.until = until
+	return nil
+}
+
+// A page that nobody reads gives its place back soon.
+func TestAPageIsReadWithinItsTime(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items": []}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
+	h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/console/schedules", nil))
+	if w.Code != http.StatusOK || w.until.IsZero() || time.Until(w.until) > 10*time.Second {
+		t.Errorf("%d, until %s", w.Code, w.until)
+	}
+}
