@@ -192,8 +192,7 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	if err = d.finish(ctx, j, output, failure); err == nil || ctx.Err() != nil {
 		return false
 	}
-	d.Log.Error("the result of a command could not be committed; it will be performed again",
-		"instance", j.Instance, "command", j.position, "error", err)
+	d.Log.Error("the result of a command could not be committed; it will be performed again", "instance", j.Instance, "command", j.position, "error", err)
 	j.unknown = j.unknown || failure == nil // it was done: a later attempt that fails does not say that it was not
 	lost := snapshot.Error{Title: "Result not committed", Detail: err.Error()}
 	if err := retryCommit(ctx, func() error { return d.Record.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
