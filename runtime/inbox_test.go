@@ -342,3 +342,70 @@ func TestEarlyEventsOfSeveralTypesComeInTheirOrder(t *testing.T) {
 		give(t, testdb.OnFile(t)(), projections.MaxLimit+100)
 	})
 }
+
+// dropping has something happen right behind the moment from which an event is kept no more.
+type dropping struct {
+	backend.Inbox
+	behind func()
+}
+
+func (d *dropping) DropEvent(ctx context.Context, key string) error {
+	err := d.Inbox.DropEvent(ctx, key)
+	if then := d.behind; then != nil {
+		d.behind = nil
+		then()
+	}
+	return err
+}
+
+// Who begins to listen while an event is given to others gets it, too: who looks for it when
+// it is kept no more is found by a last look at who waits.
+func TestWhoListensDuringAPublicationGetsTheEvent(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		inbox := &dropping{}
+		n := startSet(t, fresh(), func(c *runtime.Config) {
+			inbox.Inbox = c.Store.Inbox
+			c.EventTTL, c.Store.Inbox = time.Hour, inbox
+		}, nil, listenDoc)
+		n.begin(t, "before", "t/listen", map[string]any{"order": 7})
+		inbox.behind = func() { n.begin(t, "meanwhile", "t/listen", map[string]any{"order": 7}) }
+		n.event(t, paid("1", 7), 2)
+		for _, id := range []string{"before", "meanwhile"} {
+			if got := n.output(t, id); got != `{"order":7}` {
+				t.Errorf("%s: output %s", id, got)
+			}
+		}
+	})
+}
+
+// moving has one wait of the second page on the first when that has been read, as one that
+// takes an event in between and goes on waiting has.
+type moving struct {
+	backend.WaitReader
+	moved atomic.Bool
+}
+
+func (m *moving) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
+	waits, err := m.WaitReader.Waits(ctx, eventType, spec, keyHash, after, limit)
+	if after != "" && len(waits) > 0 && m.moved.CompareAndSwap(false, true) {
+		waits = waits[:len(waits)-1]
+	}
+	return waits, err
+}
+
+// An event for more instances than a page has reaches those, too, that go on to wait under
+// another token meanwhile.
+func TestAnEventForManyMissesNobodyWhoGoesOnWaiting(t *testing.T) {
+	t.Parallel()
+	const listeners = 502 // more than eventFanOut
+	waits := &moving{}
+	n := startSet(t, testdb.OnFile(t)(), func(c *runtime.Config) { waits.WaitReader, c.Store.Waits = c.Store.Waits, waits }, nil, listenDoc)
+	for i := range listeners {
+		n.begin(t, fmt.Sprint("i-", i), "t/listen", map[string]any{"order": 7})
+	}
+	n.event(t, paid("1", 7), listeners)
+	if !waits.moved.Load() {
+		t.Error("one page has them all")
+	}
+}

@@ -53,31 +53,37 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 	if err != nil {
 		return 0, err
 	}
-	sent := reached{}
-	var left error // of waits that could not be looked at
-	for _, eventType := range []string{e.Type, engine.AnyType} {
-		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); errors.As(err, new(*unreadable)) {
-			left = err
-		} else if err != nil {
-			return sent.instances(), err
+	sent := &reached{who: map[string]bool{}}
+	give := func() (left error) { // that is of waits that could not be looked at
+		for _, eventType := range []string{e.Type, engine.AnyType} {
+			if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); errors.As(err, new(*unreadable)) {
+				left = err
+			} else if err != nil {
+				return err
+			}
+		}
+		return left
+	}
+	if err := give(); err != nil || !kept {
+		return len(sent.who), err
+	}
+	if err := r.Inbox.reached(ctx, signalID, len(sent.who)); err != nil {
+		return len(sent.who), err
+	}
+	// Who began to wait meanwhile may have looked for it when it was kept no more.
+	for had := 0; had < len(sent.who); {
+		had = len(sent.who)
+		if err := give(); err != nil {
+			return len(sent.who), err
 		}
 	}
-	if left != nil || !kept {
-		return sent.instances(), left
-	}
-	return sent.instances(), r.Inbox.reached(ctx, signalID, len(sent))
+	return len(sent.who), nil
 }
 
-// reached are the waits, by their tokens, that have an event, each with the instance that it
-// is of, or itself where it begins one.
-type reached map[string]string
-
-func (r reached) instances() int {
-	of := map[string]bool{}
-	for _, instance := range r {
-		of[instance] = true
-	}
-	return len(of)
+// reached are who has an event.
+type reached struct {
+	who   map[string]bool // instances, and the tokens of waits that begin one
+	paged bool            // there were more waits of a spec than a page has: one may have moved between two pages
 }
 
 // unreadable is why the waits of one definition cannot be looked at. Those of the others
@@ -87,14 +93,14 @@ type unreadable struct{ error }
 func (u *unreadable) Unwrap() error { return u.error }
 
 // looksMax bounds how often an event looks for waits while versions are
-// published under it.
+// published under it, or waits move from a page to another.
 const looksMax = 100
 
 // routeAll sends an event to every wait of its type. A migration may move a
 // wait from a spec that was not looked at yet to one that was, and a newer
 // version takes the place of another; so it looks until nothing has moved. The error
 // is unreadable when all those have it whose definitions can be read.
-func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent reached) error {
+func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent *reached) error {
 	var before []string
 	var left error
 	for range looksMax {
@@ -102,10 +108,11 @@ func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawM
 		if err != nil {
 			return err
 		}
-		if before != nil && !mayHaveMoved(before, specs) {
+		if before != nil && !mayHaveMoved(before, specs) && !sent.paged {
 			return left
 		}
-		left = nil
+		left, sent.paged = nil, false
+		had := len(sent.who)
 		for _, spec := range specs {
 			if err := r.route(ctx, eventType, spec, event, signalID, headers, sent); errors.As(err, new(*unreadable)) {
 				left = err
@@ -113,7 +120,7 @@ func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawM
 				return err
 			}
 		}
-		if len(specs) == 0 || slices.Equal(before, specs) {
+		if len(specs) == 0 || slices.Equal(before, specs) && (!sent.paged || had == len(sent.who)) {
 			return left
 		}
 		before = specs
@@ -138,7 +145,7 @@ func mayHaveMoved(before, now []string) bool {
 
 // route sends an event to the instances that wait under one spec, but for the
 // waits that it was sent to before.
-func (r *Router) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent reached) error {
+func (r *Router) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent *reached) error {
 	place, ok := correlation.ParseSpec(spec)
 	if !ok {
 		return fmt.Errorf("events: spec %q of a wait is not one", spec)
@@ -154,10 +161,14 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 			return err
 		}
 		var sends []store.Send
-		gets := reached{} // what these are for
+		gets := map[string]bool{} // who these are for
 		bytes := 0
 		for _, w := range waits {
-			if _, has := sent[w.Token]; has {
+			who := w.InstanceID // whose waits have other tokens once it has taken an event
+			if schedule.IsSubscription(place.Pointer) {
+				who = w.Token
+			}
+			if sent.who[who] || gets[who] {
 				continue
 			}
 			env := signal.Envelope{
@@ -178,17 +189,14 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 				continue
 			}
 			send := store.Send{Queue: store.Signals, Body: body, Due: r.Paced(headers, place.Name)}
-			sends, gets[w.Token], bytes = append(sends, send), w.InstanceID, bytes+len(body)
-			if schedule.IsSubscription(place.Pointer) {
-				gets[w.Token] = w.Token
-			}
+			sends, gets[who], bytes = append(sends, send), true, bytes+len(body)
 			if bytes < eventBytes {
 				continue
 			}
 			if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
 				return err
 			}
-			sends, gets, bytes = nil, reached{}, 0
+			sends, gets, bytes = nil, map[string]bool{}, 0
 		}
 		if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
 			return err
@@ -197,6 +205,7 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 		if len(waits) < eventFanOut {
 			return nil
 		}
+		sent.paged = true
 	}
 }
 
@@ -224,13 +233,13 @@ func (r *Router) correlate(ctx context.Context, p correlation.Place, event json.
 }
 
 // deliverTo commits the messages to who waits for an event, and notes it.
-func (r *Router) deliverTo(ctx context.Context, sends []store.Send, gets, sent reached) error {
+func (r *Router) deliverTo(ctx context.Context, sends []store.Send, gets map[string]bool, sent *reached) error {
 	if len(sends) == 0 {
 		return nil
 	}
 	if err := r.Writer.Commit(ctx, store.Change{Send: sends}); err != nil {
 		return err
 	}
-	maps.Copy(sent, gets)
+	maps.Copy(sent.who, gets)
 	return nil
 }
