@@ -15,8 +15,7 @@ import (
 
 // Limits of sub-workflows.
 const (
-	// MaxDepth bounds how many instances wait for each other, one above the
-	// other: what a definition that calls itself runs into.
+	// MaxDepth bounds how many instances wait for each other: what a definition that calls itself runs into.
 	MaxDepth = 32
 	// MaxChildBytes bounds the input of a sub-workflow, as JSON: it travels in a message.
 	// A larger output stays in the child's snapshot, and is read from there.
@@ -181,9 +180,8 @@ func (t intake) onCancel(def Definition) (*Outcome, error) {
 	return t.finish()
 }
 
-// passOn sends what an instance that kept a schedule gets after its end to the
-// one that goes on: an event that was on its way to it, or the end of a run that
-// was waited for.
+// passOn sends what an instance that kept a schedule gets after its end to the one that goes on: an event that was
+// on its way to it, or the end of a run that was waited for, whose output no schedule asks for.
 func passOn(t *Turn) {
 	s, env := t.Snap.Schedule, t.In.Signal
 	if s == nil || s.Successor == "" || env.Type != signal.ExternalSignal && env.Type != signal.SubWorkflowCompleted {
@@ -191,5 +189,8 @@ func passOn(t *Turn) {
 	}
 	env.InstanceID = s.Successor
 	env.Sender, env.Sequence = "", 0 // the successor begins to count anew
+	if env.Type == signal.SubWorkflowCompleted {
+		env.Payload = json.RawMessage(`{"output":null}`)
+	}
 	t.out.Send = append(t.out.Send, Message{Envelope: env})
 }

@@ -300,9 +300,8 @@ func inTransition(s *snapshot.Snapshot) error {
 		WithHint("%s", hint)
 }
 
-// deliverEvent gives an event to every listen that it satisfies now: branches that
-// wait side by side all get it, each once. A listen that the event brings
-// about does not. Later says that a listen shall get it that is at work on the
+// deliverEvent gives an event to every listen that it satisfies now: branches that wait side by side all get it, each
+// once. A listen that the event brings about does not. Later says that a listen shall get it that is at work on the
 // event before.
 func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string) (took, later bool, err error) {
 	type place struct {

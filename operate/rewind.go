@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -124,7 +125,7 @@ func rewind(def engine.Definition, t *engine.Turn, output json.RawMessage) error
 	s.LastBranch = max(s.LastBranch, past.LastBranch)
 	var kept []snapshot.Buffered // then, and taken since: it may be taken again, before what has come since
 	for i := range past.Buffer {
-		if b := &past.Buffer[i]; b.Token == "" && !keeps(s, b.SignalID) {
+		if b := &past.Buffer[i]; b.Token == "" && !keeps(s, b) {
 			kept = append(kept, *b)
 		}
 	}
@@ -133,12 +134,10 @@ func rewind(def engine.Definition, t *engine.Turn, output json.RawMessage) error
 	return def.Recover(t, engine.Retry, nil)
 }
 
-// keeps reports whether an instance keeps a signal.
-func keeps(s *snapshot.Snapshot, signalID string) bool {
-	for i := range s.Buffer {
-		if s.Buffer[i].SignalID == signalID {
-			return true
-		}
-	}
-	return false
+// keeps reports whether an instance keeps a signal. Those that waited for the ones before
+// them, by their numbers, are kept without an id.
+func keeps(s *snapshot.Snapshot, b *snapshot.Buffered) bool {
+	return slices.ContainsFunc(s.Buffer, func(kept snapshot.Buffered) bool {
+		return kept.SignalID == b.SignalID && (b.SignalID != "" || kept.OccurredAt.Equal(b.OccurredAt) && bytes.Equal(kept.Payload, b.Payload))
+	})
 }

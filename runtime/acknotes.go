@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // What consumers say of commands, and what the engine has to say of those that
@@ -155,8 +157,21 @@ func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said
 	if err != nil || did != engine.Duplicate || repeats == nil {
 		return err
 	}
-	if err := repeats.Repeated(ctx, c.Instance, once); !errors.Is(err, store.ErrNotFound) {
+	if err := counted(ctx, repeats, c.Instance, once); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil // the instance is gone since
+}
+
+// countTries is how often a repetition is tried to be counted, within some 4 s.
+const countTries = 10
+
+// counted counts a repetition. Another may be counted at the same moment, which has the row.
+func counted(ctx context.Context, repeats backend.Repeats, instance, once string) (err error) {
+	for i := range countTries {
+		if err = repeats.Repeated(ctx, instance, once); problem.CodeOf(err) != "store.locked" || !turn.Pause(ctx, 5*time.Millisecond<<min(i, 8)) {
+			break
+		}
+	}
+	return err
 }

@@ -55,7 +55,7 @@ func (a *ackNotes) forbade(ctx context.Context, err error) {
 	defer cancel()
 	did, failed := a.forbid(ctx, instance, actor, once, data)
 	if failed == nil && did == engine.Duplicate && a.Store.Repeats != nil {
-		failed = a.Store.Repeats.Repeated(ctx, instance, once)
+		failed = counted(ctx, a.Store.Repeats, instance, once)
 	}
 	if failed != nil && !errors.Is(failed, store.ErrNotFound) {
 		a.Log.Warn("a forbidden event could not be recorded", "instance", instance, "actor", actor, "refused", err, "error", failed)

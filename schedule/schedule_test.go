@@ -104,3 +104,21 @@ func TestScheduleIDsFitAnEnvelope(t *testing.T) {
 		t.Errorf("id %s", id)
 	}
 }
+
+// The end of a run is told to the schedule that goes on, and not its output, which may be
+// more than a message holds.
+func TestTheEndOfARunIsPassedOnWithoutItsOutput(t *testing.T) {
+	t.Parallel()
+	p := newTimed(t, "1.0.0", Schedule{After: "PT1M"})
+	snap := snapshot.Snapshot{
+		InstanceID: ID(p.ref, 0), Version: 3, Definition: p.ref, Status: snapshot.Cancelled, Schedule: &snapshot.Schedule{Successor: "schedule.t.s.2.0.0"},
+	}
+	run := signal.Envelope{Type: signal.SubWorkflowCompleted, WaitingToken: "t", Payload: []byte(`{"output":"` + strings.Repeat("x", 2<<20) + `"}`)}
+	out, err := engine.Step(p, snap, engine.Input{Signal: run})
+	if err != nil || len(out.Send) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if next := out.Send[0].Envelope; next.InstanceID != "schedule.t.s.2.0.0" || next.WaitingToken != "t" || string(next.Payload) != `{"output":null}` {
+		t.Errorf("%s %.100s", next.InstanceID, next.Payload)
+	}
+}
