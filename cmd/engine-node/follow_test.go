@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
@@ -137,13 +138,27 @@ func TestWaitIsToldByTheCommit(t *testing.T) {
 	if _, _, err := c.Publish(t.Context(), "d.yaml", []byte(going)); err != nil {
 		t.Fatal(err)
 	}
+	read := int64(0)
+	for k := range 5 { // on a busy machine a look at the row may see the end before the commit has told of it
+		snaps.read.Store(0)
+		toldOnce(t, c, fmt.Sprint("k", k))
+		if read = snaps.read.Load(); read <= 1 { // of the caller who found it
+			return
+		}
+	}
+	t.Errorf("%d snapshots were read", read)
+}
+
+// toldOnce has two callers wait for one instance, and both told of its end alike.
+func toldOnce(t *testing.T, c *client.Client, key string) {
+	t.Helper()
 	type end struct {
 		d   client.InstanceDetail
 		err error
 	}
 	ends := make(chan end, 2)
 	go func() {
-		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: "k", Input: json.RawMessage(`{"n":1}`)}, 30*time.Second)
+		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: key, Input: json.RawMessage(`{"n":1}`)}, 30*time.Second)
 		ends <- end{d, err}
 	}()
 	var id string
@@ -155,7 +170,7 @@ func TestWaitIsToldByTheCommit(t *testing.T) {
 		return id != "", err
 	})
 	go func() { // another caller, whose start finds it
-		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: "k"}, 30*time.Second)
+		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: key}, 30*time.Second)
 		ends <- end{d, err}
 	}()
 	if _, err := c.Signal(t.Context(), id, client.SignalRequest{Type: "go"}); err != nil {
@@ -171,9 +186,6 @@ func TestWaitIsToldByTheCommit(t *testing.T) {
 			t.Errorf("one was told\n%+v\nthe other\n%+v", e.d, shown)
 		}
 		shown = e.d
-	}
-	if s := snaps.read.Load(); s > 1 { // of the caller who found it
-		t.Errorf("%d snapshots were read", s)
 	}
 }
 
