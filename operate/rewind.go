@@ -89,6 +89,16 @@ func Rewindable(s, past *snapshot.Snapshot) error {
 	return nil
 }
 
+// SameKeys refuses to go back, under the keys of before, past a restore of the database: keys
+// have its epoch, and what was asked for before would be asked for under others.
+func SameKeys(s, past *snapshot.Snapshot) error {
+	if max(s.Epoch, 1) == max(past.Epoch, 1) {
+		return nil
+	}
+	return problem.New(problem.Conflict, "rewind.epoch", "instance %s was there before the database was restored: what it did then would be asked for under other keys", s.InstanceID).
+		WithHint("ask the outside what it did, and then for it under new keys; or go back no further than the restore")
+}
+
 // rewind has the instance go on from an earlier turn: the task, or the fork, at which it
 // stood begins anew, as after a retry. What it has done since stays recorded for
 // compensation, and signals that it keeps stay kept.
@@ -107,6 +117,11 @@ func rewind(def engine.Definition, t *engine.Turn, output json.RawMessage) error
 	}
 	if err := Rewindable(s, &past); err != nil {
 		return err
+	}
+	if to.Incarnation == "" {
+		if err := SameKeys(s, &past); err != nil {
+			return err
+		}
 	}
 	data, err := json.Marshal(map[string]any{"to": to.To, "newKeys": to.Incarnation != ""})
 	if err != nil {

@@ -116,9 +116,10 @@ func (r *Runtime) refused(ctx context.Context, d store.Delivery, env signal.Enve
 	return d.Commit(ctx, store.Change{Send: []store.Send{answer}})
 }
 
-// unbegun reports whether a child to be ended is not there. After all retries it
-// has never begun.
-func unbegun(err error) bool { return problem.CodeOf(err) == "instance.unknown" }
+// absent reports whether the instance is not there that a message of the engine's own is
+// for. After all retries it has never begun, as a child that was to be ended, or it has
+// ended and been deleted while its timer ran.
+func absent(err error) bool { return problem.CodeOf(err) == "instance.unknown" }
 
 // storedOutput reports whether the output of a child is in its snapshot.
 func storedOutput(env signal.Envelope) bool {

@@ -32,12 +32,14 @@ func (r *Runtime) pumping() pump.Config {
 				r.verdicts.refusedMessage(env, cause)
 				return s, ok
 			}},
-			signal.CancelRequest:        {Moot: unbegun},
-			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch},
+			signal.CancelRequest:        {Moot: absent},
+			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch, Moot: absent},
 			signal.TaskCompleted:        {Bind: func(ctx context.Context, s *turn.Signal) { r.OnTaskCompleted(ctx, s) }},
 			signal.OperatorRequest:      {Bind: func(ctx context.Context, s *turn.Signal) { r.OnRequest(ctx, s) }},
 			signal.AckRequest:           {Outside: func(ctx context.Context, d store.Delivery, env signal.Envelope) error { return r.onAck(ctx, d, env) }},
-			signal.InternalContinue:     {For: events.IsLook, Outside: r.Inbox.Look},
+			signal.InternalContinue:     {For: events.IsLook, Outside: r.Inbox.Look, Moot: absent},
+			signal.TimerDue:             {Moot: absent},
+			signal.RetryDue:             {Moot: absent},
 		},
 		OnCommand: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
 			return r.OnCommand(ctx, stop, d, env)
@@ -47,7 +49,7 @@ func (r *Runtime) pumping() pump.Config {
 		Metrics: r.counts, Hands: r.strays, AtOnce: r.Handlers, CrashMax: r.CrashMax,
 	}
 	for _, all := range shared {
-		c.Handlers[all] = &pump.Handler{Bind: func(_ context.Context, s *turn.Signal) { s.Decide = goOn }}
+		c.Handlers[all] = &pump.Handler{Bind: func(_ context.Context, s *turn.Signal) { s.Decide = goOn }, Moot: absent}
 	}
 	if r.SuspendOnDeadLetter {
 		c.Suspend = func(ctx context.Context, instance string) error {

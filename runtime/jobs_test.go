@@ -135,3 +135,19 @@ func TestCommandsOfADeadNodeAreNotHeldUpByAPurge(t *testing.T) {
 	nodes.died <- struct{}{}
 	comes("what a dead node had waits for the purge", nodes.adopted)
 }
+
+// What the engine has sent to an instance is not looked at by anybody when that has ended and
+// been deleted meanwhile: a timeout of 60 days outlives one that is kept for 30.
+func TestATimerOfADeletedInstanceIsNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := configured(t, fresh(), func(*runtime.Config) {}, listenDoc)
+		for _, of := range []string{"TimerDue", "TimerDueAll", "RetryDue", "RetryDueAll", "InternalContinue", "InternalContinueAll", "SubWorkflowCompleted", "CancelRequest"} {
+			n.send(t, `{"signalId":"`+of+`","workflowInstanceId":"deleted","runtimeProvider":"aqueduct","signalType":"`+of+`","waitingToken":"t","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{}}`)
+		}
+		n.settles(t)
+		for _, l := range n.deadLetters(t, 0) {
+			t.Errorf("%s: %s %s", l.Reason, l.Detail, l.Envelope)
+		}
+	})
+}

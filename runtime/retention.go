@@ -82,7 +82,9 @@ func (j *jobs) retain(ctx context.Context) error {
 		}
 	}
 	if locked {
-		failed = append(failed, j.Store.Locks.Unlock(context.WithoutCancel(ctx), retentionLock))
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellLeave)
+		defer cancel()
+		failed = append(failed, j.Store.Locks.Unlock(leaving, retentionLock))
 	}
 	return errors.Join(failed...)
 }

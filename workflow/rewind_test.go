@@ -87,6 +87,16 @@ func TestARewindAsksAgain(t *testing.T) {
 		"rewind.position":      func() error { _, err := rewind(later, 2, ""); return err },
 		"rewind.other-version": func() error { _, err := rewind(other, 2, ""); return err },
 		"rewind.child":         func() error { return operate.Rewindable(&later, &child) },
+		"rewind.epoch": func() error { // the database has been restored since, with no turn behind it
+			after := in
+			after.Epoch = 2
+			with, err := operate.BackTo(begun, 2, "")
+			if err != nil {
+				return err
+			}
+			_, err = operate.Operate(def, second.Snapshot.Clone(), operate.Rewind, with, after)
+			return err
+		},
 		"rewind.lifecycle": func() error {
 			s := second.Snapshot.Clone()
 			s.State.Name = "Open"

@@ -328,9 +328,9 @@ many in a time: 10/s, 30/m. What dies meanwhile is left. Of those that were chos
 that cannot be replayed is told and passed over. When it is interrupted the rest is still
 there: the same command goes on.`,
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
-			chosen := r.all || r.query.Queue+r.query.Reason+r.query.InstanceID != ""
+			chosen := r.all || r.query.Queue+r.query.Reason+r.query.InstanceID+r.query.Definition+r.query.Text != ""
 			if chosen == (len(args) > 0) {
-				return usage("dead letters are named, or chosen by --queue, --reason, --instance or --all")
+				return usage("dead letters are named, or chosen by --queue, --reason, --instance, --definition, --text or --all")
 			}
 			pause, err := pauseOf(r.rate)
 			if err != nil {

@@ -24,7 +24,7 @@ import (
 // histories reads the instances of the store that a configuration names.
 func histories(c config.Config) (*history.Reader, error) {
 	if dsn, ok := c.Store.DataSource(); ok {
-		return oracle.Histories(oracle.CheckOptions{DSN: dsn, Schema: c.Store.SchemaOwner()})
+		return oracle.Histories(oracle.CheckOptions{DSN: dsn, Password: c.Store.Rotating(), Schema: c.Store.SchemaOwner()})
 	}
 	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
 	return embedded.Histories(path)

@@ -50,6 +50,12 @@ func watch(ctx context.Context, root string, p api.Publisher, log *slog.Logger) 
 		w.close()
 		return nil, problem.New(problem.NotFound, "watch.missing", "there is no folder %s", root)
 	}
+	root, err = filepath.EvalSymlinks(root) // what it leads to is walked, and not the link
+	if err != nil {
+		w.close()
+		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", w.root)
+	}
+	w.root = root
 	files, err := w.add(root)
 	if err != nil {
 		w.close()

@@ -13,7 +13,11 @@ import (
 // operate.Rewindable and operate.BackTo, rewind.stale, and
 // definition.elsewhere: nobody else is asked.
 func (o *Operator) Rewind(ctx context.Context, s, past *snapshot.Snapshot, newKeys, dryRun bool, actor string) error {
-	if err := operate.Rewindable(s, past); err != nil || dryRun {
+	err := operate.Rewindable(s, past)
+	if err == nil && !newKeys {
+		err = operate.SameKeys(s, past)
+	}
+	if err != nil || dryRun {
 		return err
 	}
 	incarnation := ""

@@ -16,9 +16,10 @@ import (
 // CheckOptions says what Check looks at: the database as a node's own user
 // sees it.
 type CheckOptions struct {
-	DSN      string // of the user of the nodes
-	Schema   string // owner of the tables and queues; empty = the user's own
-	Sessions int    // that a node takes, for which room is looked for
+	DSN      string                 // of the user of the nodes
+	Password func() (string, error) // of Histories, asked for each connection; nil = it is as in DSN
+	Schema   string                 // owner of the tables and queues; empty = the user's own
+	Sessions int                    // that a node takes, for which room is looked for
 
 	// Verify says what is wrong with a definition.
 	Verify func(definition.Record) error

@@ -10,7 +10,7 @@ import (
 // Histories reads the instances of a schema, beside nodes or without, each in a
 // transaction that only reads.
 func Histories(e CheckOptions) (*history.Reader, error) {
-	db, err := aq.Open(aq.Options{DSN: e.DSN, Schema: e.Schema})
+	db, err := aq.Open(aq.Options{DSN: e.DSN, Password: e.Password, Schema: e.Schema})
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -1,1 +1,2 @@
 delete from WF_LETTER_EDITS where INSTANCE_ID = :INSTANCE_ID
+and not exists (select 1 from WF_DEAD_LETTERS L where L.DEAD_LETTER_ID = WF_LETTER_EDITS.DEAD_LETTER_ID)
