@@ -264,7 +264,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, functions: &functions{Config: &c}, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), cache: cache.New(c.CacheBytes), notices: newNoticeMetrics(), sending: newUnsentMetrics(), counts: newTurnMetrics(&c), steps: newInsides()}
+	r := &Runtime{Config: c, functions: &functions{Config: &c}, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), cache: cache.New(c.CacheBytes, c.RetentionKeep), notices: newNoticeMetrics(), sending: newUnsentMetrics(), counts: newTurnMetrics(&c), steps: newInsides()}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())

@@ -42,7 +42,7 @@ func TestAQuietNodeLooksForWhatCame(t *testing.T) {
 	if n := look(3); n != 0 {
 		t.Errorf("%d looks of a node to which nothing comes", n)
 	}
-	_, _ = carrying{q, cache.New(1), h}.Receive(t.Context(), store.Signals, func(store.Message) {}) // no worker has it
+	_, _ = carrying{q, cache.New(1, 0), h}.Receive(t.Context(), store.Signals, func(store.Message) {}) // no worker has it
 	if n := look(5); n < 2 {
 		t.Errorf("%d looks for what came", n)
 	}

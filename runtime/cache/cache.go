@@ -5,16 +5,19 @@ package cache
 import (
 	"container/list"
 	"sync"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // Cache implements turn.Cache. A stale snapshot does no harm: its version check
-// fails and the turn loads the row. It is bounded by the bytes the snapshots
-// have when encoded.
+// fails and the turn loads the row. That says nothing of another instance that has
+// the id since: so none is kept for as long as one is that has ended. It is bounded
+// by the bytes the snapshots have when encoded.
 type Cache struct {
 	mu    sync.Mutex
 	max   int
+	age   time.Duration
 	size  int
 	order *list.List // front = used last
 	byID  map[string]*list.Element
@@ -24,15 +27,25 @@ type Cache struct {
 type cached struct {
 	snap snapshot.Snapshot
 	size int
+	put  time.Time
 }
 
 // cachedOverhead is what an entry costs beside its bytes, roughly: the decoded
 // form repeats them and adds slices and maps.
 const cachedOverhead = 1_024
 
-// New makes a cache of so many bytes.
-func New(max int) *Cache {
-	return &Cache{max: max, order: list.New(), byID: map[string]*list.Element{}}
+// maxAge is how long a snapshot is kept at most: half of the shortest time for which
+// nodes keep an instance that has ended.
+const maxAge = 30 * time.Second
+
+// New makes a cache of so many bytes, for instances that are there for keep when they
+// have ended; 0 = for ever.
+func New(max int, keep time.Duration) *Cache {
+	age := maxAge
+	if keep > 0 {
+		age = min(age, keep/2)
+	}
+	return &Cache{max: max, age: age, order: list.New(), byID: map[string]*list.Element{}}
 }
 
 // spare are snapshots whose turn is over.
@@ -46,6 +59,10 @@ func (c *Cache) Get(id string) *snapshot.Snapshot {
 	if !ok {
 		return nil
 	}
+	if time.Since(e.Value.(*cached).put) > c.age {
+		c.remove(e)
+		return nil
+	}
 	c.order.MoveToFront(e)
 	snap := spare.Get().(*snapshot.Snapshot)
 	*snap = e.Value.(*cached).snap
@@ -56,16 +73,16 @@ func (c *Cache) Get(id string) *snapshot.Snapshot {
 func (c *Cache) Release(s *snapshot.Snapshot) { spare.Put(s) }
 
 // Put keeps a copy of s unless a newer version is there already. A closed instance is
-// forgotten: nothing more is expected of it.
+// forgotten: nothing more is expected of it. So is another one of the same id.
 func (c *Cache) Put(s *snapshot.Snapshot, encoded int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.used = true
 	e, ok := c.byID[s.InstanceID]
 	switch {
-	case ok && e.Value.(*cached).snap.Version >= s.Version:
+	case ok && e.Value.(*cached).snap.Incarnation == s.Incarnation && e.Value.(*cached).snap.Version >= s.Version:
 		return
-	case s.Status.Closed():
+	case s.Status.Closed(), ok && e.Value.(*cached).snap.Incarnation != s.Incarnation:
 		if ok {
 			c.remove(e)
 		}
@@ -77,7 +94,7 @@ func (c *Cache) Put(s *snapshot.Snapshot, encoded int) {
 	c.order.MoveToFront(e)
 	kept, size := e.Value.(*cached), 2*encoded+cachedOverhead
 	c.size += size - kept.size
-	*kept = cached{snap: *s, size: size}
+	*kept = cached{snap: *s, size: size, put: time.Now()}
 	for c.size > c.max {
 		c.remove(c.order.Back())
 	}

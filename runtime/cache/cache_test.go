@@ -28,7 +28,7 @@ func TestCacheCountsWhatItKeeps(t *testing.T) {
 		return m.HeapAlloc
 	}
 	for _, size := range []int{10, 4_000} {
-		c := New(1 << 30)
+		c := New(1<<30, 0)
 		before := heap()
 		const n = 4_000
 		for i := range n {
@@ -56,7 +56,7 @@ func TestCacheCountsWhatItKeeps(t *testing.T) {
 // Only who has nothing to do forgets, and then all.
 func TestACacheThatRestsForgets(t *testing.T) {
 	t.Parallel()
-	c := New(1 << 20)
+	c := New(1<<20, 0)
 	if c.Rest() {
 		t.Error("nothing was forgotten")
 	}
@@ -75,5 +75,34 @@ func TestACacheThatRestsForgets(t *testing.T) {
 	c.Put(&snapshot.Snapshot{InstanceID: "a", Version: 2, Status: snapshot.Waiting}, 100)
 	if c.Get("a") == nil {
 		t.Error("it keeps nothing any more")
+	}
+}
+
+// An id may be another instance's since: what is kept of the one before is forgotten in time,
+// and when the other is put, whatever their versions.
+func TestNothingIsKeptOfAnInstanceThatWasDeleted(t *testing.T) {
+	if short, long := New(1, time.Millisecond).age, New(1, time.Hour).age; short != time.Millisecond/2 || long != maxAge {
+		t.Error(short, long)
+	}
+	c := New(1<<20, 0)
+	first := snapshot.Snapshot{InstanceID: "i", Incarnation: "one", Version: 1, Status: snapshot.Waiting}
+	c.Put(&first, 100)
+	if c.Get("i") == nil {
+		t.Error("it is not kept at all")
+	}
+	if c.age = -time.Second; c.Get("i") != nil || c.size != 0 {
+		t.Error("it is kept for ever")
+	}
+	c.age = maxAge
+	c.Put(&first, 100)
+	second := first
+	second.Incarnation = "two"
+	c.Put(&second, 100)
+	if s := c.Get("i"); s != nil {
+		t.Errorf("%s is kept", s.Incarnation)
+	}
+	c.Put(&second, 100)
+	if s := c.Get("i"); s == nil || s.Incarnation != "two" {
+		t.Errorf("%+v", s)
 	}
 }

@@ -210,11 +210,12 @@ func (s *server) lead(ctx context.Context, p *post) {
 		ctx, cancel = s.detached(ctx)
 		defer cancel()
 	}
-	if p.Delivery != nil {
+	takes := p.Delivery != nil && !p.noted // else its message has a place
+	if takes {
 		s.slots <- struct{}{}
 	}
 	s.serve(ctx, posts)
-	if p.Delivery != nil {
+	if takes {
 		<-s.slots // before the pause of a store in trouble
 	}
 	s.sendAgain(ctx, posts)
@@ -268,9 +269,8 @@ func (s *server) repeated(ctx context.Context, env signal.Envelope, cause error)
 	return store.ErrDuplicate
 }
 
-// sendAgain gives those messages of a turn back that failed and are to come again.
-// It is called while nobody else serves the instance, so that they and those
-// behind them come again in their order.
+// sendAgain gives those messages of a turn back that failed and are to come again. It is called while nobody else
+// serves the instance, so that they and those behind them come again in their order.
 func (s *server) sendAgain(ctx context.Context, posts []*post) {
 	var back, sends []resend
 	var given []*post // back
@@ -313,8 +313,7 @@ func (s *server) sendAgain(ctx context.Context, posts []*post) {
 	}
 }
 
-// guarded runs f with the message noted in the ledger. A panic is a problem like
-// any other.
+// guarded runs f with the message noted in the ledger. A panic is a problem like any other.
 func (s *server) guarded(d store.Delivery, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -72,7 +72,7 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 		Turns: turn.New(turn.Config{
 			Inside:  func(*engine.Outcome, engine.Input) turn.GoOn { return nil },
 			Refused: func(_ context.Context, _ engine.Definition, err error) error { return err },
-			Writer:  m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1 << 10), Blocks: retries.Blocks, Metrics: uncounted{},
+			Writer:  m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1<<10, 0), Blocks: retries.Blocks, Metrics: uncounted{},
 		}),
 		OnCommand: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")

@@ -188,6 +188,7 @@ func everyRow(t *testing.T) *Store {
 		{name: "activity_insert", args: []any{"a", "x", "n", "", int64(1), stamp(now), "", stamp(now), "", nil, []byte("{}")}},
 		{name: "bulk_insert", args: []any{"b", "retry", "planned", int64(1), int64(0), "", stamp(now), "", stamp(now), []byte("{}")}},
 		{name: "dead_letter_edit_insert", args: []any{"l", int64(1), "a", "original", stamp(now), "", "", []byte(nil)}},
+		{name: "dead_letter_edit_insert", args: []any{"replayed", int64(1), "a", "original", stamp(now), "", "", []byte(nil)}},
 		{name: "token_insert", args: []any{"tk", "ann", "[]", "", stamp(old), "", stamp(now), nil, "", nil, []byte("h")}},
 	} {
 		if err := runStatement(t.Context(), s, &o); err != nil {
