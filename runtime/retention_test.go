@@ -11,8 +11,10 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -187,6 +189,40 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
 		n.quiet(t)
 		if got := n.counted(t, "aqueduct_purged_total")["faulted"]; got != 2 {
 			t.Errorf("%d were given up", got)
+		}
+	})
+}
+
+// An id that begins anew after its instance was deleted is another instance, also for a node
+// that knew the one before: it goes on with what it was given.
+func TestADeletedInstanceIsForgottenByAllNodes(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		short := func(c *runtime.Config) { c.RetentionKeep, c.RetentionEvery = time.Millisecond, time.Hour }
+		a, b := configured(t, place, short, listenDoc), configured(t, place, short)
+		paidTo := func(n *testNode, id string, order int) {
+			t.Helper()
+			_, err := n.rt.Signal(t.Context(), signal.Envelope{
+				SignalID: id, InstanceID: "i", RuntimeProvider: signal.Provider, Type: signal.ExternalSignal, OccurredAt: time.Now(),
+				Payload: fmt.Appendf(nil, `{"type":"paid","data":{"order":%d}}`, order),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.begin(t, "i", "t/listen", map[string]any{"order": 1})
+		paidTo(b, "s1", 1)
+		a.until(t, "i", status("completed"))
+		await.Until(t, "it is deleted", func() (bool, any) {
+			n, err := a.store.Retention.Purge(t.Context(), time.Now(), 10)
+			return n == 1, err
+		})
+		b.begin(t, "i", "t/listen", map[string]any{"order": 2})
+		paidTo(a, "s2", 2)
+		a.until(t, "i", status("completed"))
+		if s, err := a.store.Writer.Load(t.Context(), "i"); err != nil || string(s.State.Input) != `{"order":2}` {
+			t.Errorf("%s, %v", s.State.Input, err)
 		}
 	})
 }
