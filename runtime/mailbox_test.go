@@ -158,7 +158,7 @@ func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 		n := start(t, fresh(), nil, sleepers(func(i int) string { return fmt.Sprintf("PT1.%06dS", i) }))
 		n.begin(t, "z", "t/sleepers", nil)
 		n.until(t, "z", status("completed"))
-		if got := n.counted(t, "aqueduct_turn_signals")[""]; got > 200 {
+		if got := n.counted(t, "aqueduct_turn_signals")[""]; got > 270 {
 			t.Errorf("%d turns for 300 timers", got)
 		}
 		if got := n.counted(t, "aqueduct_version_conflicts_total")[""]; got > 20 {
