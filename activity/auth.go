@@ -122,7 +122,8 @@ func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, a
 	}
 	resp, err := client.Do(req)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || pr.digest == nil && pr.renew == nil ||
-		origin(resp.Request.URL) != origin(req.URL) { // another origin is not answered with what is not for it
+		origin(resp.Request.URL) != origin(req.URL) || // another origin is not answered with what is not for it
+		resp.Request.Method != req.Method { // what was asked for was taken, and is not asked for again
 		return resp, nil, err
 	}
 	repeated := req.Clone(req.Context())

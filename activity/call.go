@@ -59,6 +59,7 @@ type call struct {
 	begun   atomic.Bool       // something may have been sent
 	status  int               // of the answer; 0 = none has come
 	starved bool              // an answer came, and the node had no memory for it
+	moved   bool              // another request was answered, to which the answer of the first had led
 }
 
 // parseCall reads and checks the input of an HTTP command.

@@ -85,7 +85,7 @@ func (p *Performer) attempt(ctx context.Context, c engine.Command, key string, k
 		return nil, maybe(f, call.begun.Load())
 	}
 	if failure != nil && call.begun.Load() {
-		failure.Open = !failure.Unknown && !Refuses(call.status, call.Method)
+		failure.Open = !failure.Unknown && (call.moved || !Refuses(call.status, call.Method))
 	}
 	return result, failure
 }
@@ -121,7 +121,7 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 		return nil, unreachable(ctx, call, err)
 	}
 	defer resp.Body.Close()
-	call.status = resp.StatusCode
+	call.status, call.moved = resp.StatusCode, resp.Request != nil && resp.Request.Method != req.Method
 	if status, ok := ctx.Value(statusKey{}).(*int); ok {
 		*status = call.status
 	}
@@ -353,7 +353,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
 		return redirectError("redirected to the scheme " + strconv.Quote(req.URL.Scheme))
 	}
-	if len(via) >= MaxRedirects {
+	if len(via) > MaxRedirects { // with the first request
 		return redirectError(fmt.Sprintf("redirected more than %d times", MaxRedirects))
 	}
 	return nil

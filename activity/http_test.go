@@ -335,3 +335,38 @@ func TestResponseIsBounded(t *testing.T) {
 		t.Errorf("at the limit: %d bytes, %+v", len(r), f)
 	}
 }
+
+// A redirect of what does something is an answer to it: what comes of the request that
+// follows does not say that nothing was done, and the first is not made again for it.
+func TestWhatFollowsARedirectSaysNothingOfTheFirst(t *testing.T) {
+	t.Parallel()
+	var asked, hops atomic.Int64
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/pay" && r.Method == http.MethodPost:
+			asked.Add(1)
+			http.Redirect(w, r, "/"+r.URL.Query().Get("to"), http.StatusSeeOther)
+		case r.URL.Path == "/hop" && hops.Add(1) <= MaxRedirects:
+			http.Redirect(w, r, "/hop", http.StatusFound)
+		case r.URL.Path == "/hop":
+			fmt.Fprint(w, "there")
+		case r.URL.Path == "/401":
+			w.Header().Set("WWW-Authenticate", `Digest realm="r", nonce="n", qop="auth"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	p := performer(t, Config{})
+	digest := `,"authentication":{"digest":{"username":"ann","password":"x"}}`
+	for to, auth := range map[string]string{"404": "", "401": digest} {
+		asked.Store(0)
+		_, f := do(t, p, fmt.Sprintf(`{"method":"post","uri":"%s/pay?to=%s","redirect":true%s}`, url, to, auth), "")
+		if f == nil || !f.Open || f.Unknown || asked.Load() != 1 {
+			t.Errorf("%s: asked %d times: %+v", to, asked.Load(), f)
+		}
+	}
+	if got, f := do(t, p, fmt.Sprintf(`{"uri":"%s/hop","redirect":true}`, url), ""); string(got) != `"there"` || hops.Load() != MaxRedirects+1 {
+		t.Errorf("%s after %d requests: %+v", got, hops.Load(), f)
+	}
+}
