@@ -117,8 +117,7 @@ func (s stepSession) Run(ctx context.Context, query string, args map[string]any)
 		bound = append(bound, sql.Named(name, bindable(v)))
 	}
 	err := aq.Within(ctx, s.Session, func() error {
-		verb, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(query)), " ")
-		if verb = strings.TrimSpace(verb); !strings.HasPrefix(verb, "SELECT") && !strings.HasPrefix(verb, "WITH") {
+		if !steps.Asks(query) {
 			r, err := s.ExecContext(ctx, query, bound...)
 			if err == nil {
 				answer.Affected, err = r.RowsAffected()

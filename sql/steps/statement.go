@@ -118,6 +118,17 @@ func (st Statement) fits(given []string) string {
 // transactions, or run blocks, in which anything could be.
 var verbs = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "WITH"}
 
+// Asks reports whether a statement has rows for an answer, whatever comments stand before
+// its first word.
+func Asks(text string) bool {
+	for s := (scanner{text: text}); s.next(); {
+		if s.kind == wordToken {
+			return strings.EqualFold(s.token, "SELECT") || strings.EqualFold(s.token, "WITH")
+		}
+	}
+	return false
+}
+
 // parse finds the parameters of a statement.
 func parse(text string) (st Statement, wrong, hint string) {
 	s := scanner{text: text}

@@ -34,3 +34,16 @@ func TestWhatAStatementReturns(t *testing.T) {
 		}
 	}
 }
+
+// Comments before the first word change nothing of what a statement is.
+func TestAStatementThatAsksHasRows(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"select 1": true, " \n-- Finds the price\nselect PRICE from SHOP": true, "/* insert */ with x as (select 1) select * from x": true,
+		"(select 1)": true, "SELECT\t1": true, "insert into X select 1": false, "-- select\nupdate X set Y = 1": false, "": false,
+	} {
+		if got := Asks(text); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
