@@ -271,14 +271,13 @@ func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMe
 	}
 	f, list := r.top(), p.node(r.top().Pointer)
 	begins := f.Phase == phaseStart
-	f.Phase = ""
 	switch {
 	case op == engine.Skip:
 		if p.Machine != nil && list == p.Root {
 			return problem.New(problem.Conflict, "lifecycle.not-skippable", "instance %s failed at a state, which cannot be skipped", t.Snap.InstanceID).
 				WithHint("retry it, or cancel it")
 		}
-		r.data = rawValue(orNull(output))
+		r.data, f.Phase = rawValue(orNull(output)), ""
 		if !begins && f.Next < len(list.List) { // else it is in the place of the workflow's input
 			t.Tell(engine.LifecycleEvent{Type: engine.TaskCompletedEvent, Task: list.List[f.Next].Pointer})
 			f.Next, f.Epoch = f.Next+1, 0

@@ -129,6 +129,11 @@ do:
 		t.Errorf("%s %s: the schema of the input was passed over", again.Status, again.State.Output)
 	}
 	came(t, operated(t, v1, s, engine.Skip, 6), `{"got":null}`)
+	again := operated(t, v1, operated(t, v1, s, engine.Retry, 6), engine.Retry, 7)
+	if again.Status != snapshot.Faulted {
+		t.Errorf("a second retry: %s %s", again.Status, again.State.Output)
+	}
+	came(t, operated(t, v1, again, engine.Skip, 8), `{"got":null}`)
 	came(t, operated(t, v2, movedTo(t, v1, v2, s), engine.Retry, 6), `{"got":{"seen":1}}`)
 }
 

@@ -409,26 +409,3 @@ func TestAnEventForManyMissesNobodyWhoGoesOnWaiting(t *testing.T) {
 		t.Error("one page has them all")
 	}
 }
-
-// However many large events are kept for an instance that takes them one after the other, it
-// is given no more than it has room to keep, and in the end it has them all.
-func TestKeptEventsAreGivenAsThereIsRoom(t *testing.T) {
-	t.Parallel()
-	const kept, size = 40, 60_000 // some 17 fill the buffer
-	each := doc("each", `
-  - all:
-      for: {in: '${ [range(`+fmt.Sprint(kept)+`)] }'}
-      do:
-        - one: {listen: {to: {one: {with: {type: paid}}}}}
-        - rest: {wait: PT0.02S}
-`)
-	n := keeping(t, testdb.OnFile(t)(), time.Hour, nil, each)
-	for i := range kept {
-		n.event(t, json.RawMessage(fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"bank","type":"paid","data":"%s"}`, i, strings.Repeat("x", size))), 0)
-	}
-	n.begin(t, "i", "t/each", nil)
-	n.until(t, "i", status("completed"))
-	if l := n.deadLetters(t, 0); len(l) != 0 {
-		t.Errorf("%d dead letters of %d events that were kept", len(l), kept)
-	}
-}

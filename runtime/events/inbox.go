@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
@@ -75,17 +74,11 @@ func (b *Inbox) Looks(prev, s *snapshot.Snapshot, rows projections.Rows) ([]stor
 	if err != nil {
 		return nil, err
 	}
-	send, err := lookOf(s, s.Headers, says, s.UpdatedAt)
-	return []store.Send{send}, err
-}
-
-// lookOf is the message to an instance to look, after all that it was sent before.
-func lookOf(s *snapshot.Snapshot, headers map[string]string, says json.RawMessage, now time.Time) (store.Send, error) {
 	body, err := signal.Envelope{
 		SignalID: signal.Bounded(fmt.Sprintf("%s.%d.inbox", s.InstanceID, s.Version)), InstanceID: s.InstanceID, Type: signal.InternalContinue,
-		OccurredAt: now, Headers: headers, Payload: says,
+		OccurredAt: s.UpdatedAt, Headers: s.Headers, Payload: says,
 	}.Encode()
-	return store.Send{Queue: store.Signals, Body: body}, err
+	return []store.Send{{Queue: store.Signals, Body: body}}, err
 }
 
 // lookAgain is after how many entries of its stream an instance that goes on waiting looks
@@ -115,9 +108,9 @@ func goesOn(prev, next *snapshot.Snapshot) bool {
 // own has a token.
 func IsLook(env signal.Envelope) bool { return env.WaitingToken == "" }
 
-// Look gives an instance the kept events that its waits are for, as many as it has room
-// to keep, and then looks again. Those that it does not take now stay in its buffer for
-// its waits to come; those that it had before are duplicates.
+// Look gives an instance the kept events that its waits are for. Those that it
+// does not take now stay in its buffer for its waits to come; those that it
+// had before are duplicates.
 func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope) error {
 	if some, err := b.mayHave(ctx, env.Payload); err != nil {
 		return err
@@ -144,8 +137,7 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 		return err
 	}
 	var sends []store.Send
-	bytes, given, all, seen, more := 0, 0, 0, map[string]bool{}, false
-	room, roomBytes := roomOf(snap)
+	bytes, given, seen := 0, 0, map[string]bool{}
 	for e, err := range b.inOrder(ctx, asked) {
 		if err != nil {
 			return err
@@ -153,14 +145,16 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 		if seen[e.Key] {
 			continue
 		}
-		seen[e.Key] = true
-		if ok, err := b.wants(ctx, def, snap, e); err != nil {
+		if ok, err := waitsFor(def, snap, e.Body); err != nil {
 			return err
 		} else if !ok {
 			continue
 		}
-		if more = given > 0 && (given >= room || all+len(e.Body) > roomBytes); more { // the first is taken by the wait that it is for
-			break
+		seen[e.Key] = true
+		if had, err := b.Recorded(ctx, env.InstanceID, e.Key); err != nil {
+			return err
+		} else if had {
+			continue
 		}
 		body, err := signal.Envelope{
 			SignalID: e.Key, InstanceID: env.InstanceID, Type: signal.ExternalSignal, OccurredAt: b.Now(), Headers: env.Headers, Payload: e.Body,
@@ -169,7 +163,9 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 			return err
 		}
 		sends = append(sends, store.Send{Queue: store.Signals, Body: body})
-		given, all = given+1, all+len(e.Body)
+		if given++; given == snapshot.MaxBuffered {
+			break
+		}
 		if bytes += len(body); bytes < eventBytes {
 			continue
 		}
@@ -178,34 +174,7 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 		}
 		sends, bytes = nil, 0
 	}
-	if more && room > 1 { // else the next who listens looks
-		again, err := lookOf(snap, env.Headers, env.Payload, b.Now())
-		if err != nil {
-			return err
-		}
-		sends = append(sends, again)
-	}
 	return d.Commit(ctx, store.Change{Send: sends})
-}
-
-// wants reports whether one of the waits of an instance is for an event that it has not had.
-func (b *Inbox) wants(ctx context.Context, def engine.Definition, snap *snapshot.Snapshot, e backend.Event) (bool, error) {
-	if ok, err := waitsFor(def, snap, e.Body); err != nil || !ok {
-		return false, err
-	}
-	had, err := b.Recorded(ctx, snap.InstanceID, e.Key)
-	return !had, err
-}
-
-// roomOf is how many events an instance may yet keep, and how large all of them.
-func roomOf(s *snapshot.Snapshot) (count, bytes int) {
-	count, bytes = snapshot.MaxBuffered-len(s.Buffer), snapshot.MaxBufferedBytes
-	for _, kept := range slices.Concat(s.Buffer, s.Ahead) {
-		if kept.Token == "" {
-			bytes -= len(kept.Payload) + len(kept.Principal)
-		}
-	}
-	return count, bytes
 }
 
 // asked are the kept events that the waits of an instance may be for.

@@ -71,13 +71,10 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 		return len(sent.who), err
 	}
 	// Who began to wait meanwhile may have looked for it when it was kept no more.
-	for had := 0; had < len(sent.who); {
-		had = len(sent.who)
-		if err := give(); err != nil {
-			return len(sent.who), err
-		}
+	if len(sent.who) > 0 {
+		err = give()
 	}
-	return len(sent.who), nil
+	return len(sent.who), err
 }
 
 // reached are who has an event.
