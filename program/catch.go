@@ -374,7 +374,7 @@ func (r evals) began(n *Node, i int) (in scope, err error) {
 	default:
 		raw := rawValue(f.Raw)
 		var v any
-		if v, err = r.evalOn(n.Input, &raw, &scope{node: n, input: raw, since: f.StartedAt}); err == nil {
+		if v, err = r.evalOn(n.Input, &raw, &scope{node: n, input: raw, since: f.StartedAt, inside: len(r.b.Frames) - i}); err == nil {
 			in.input = anyValue(v)
 		}
 	}

@@ -125,6 +125,7 @@ func (r listens) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) e
 func (r listens) listenAgain(n *Node, i int) error {
 	f := &r.b.Frames[i]
 	in, data := about(n, f), rawValue(f.Input)
+	in.inside = len(r.b.Frames) - i
 	err := r.subscribe(n, f, &data, &in)
 	if err != nil {
 		r.waits.unwind(i, engine.TaskCancelled)
