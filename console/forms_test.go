@@ -13,10 +13,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/console"
 )
 
-// Who sends a form slowly, or a body where there is no form, keeps no page from anybody, nor
-// what pages need; and a form that has arrived is read as it was sent.
-func TestFormsThatDoNotArriveKeepNoPageWaiting(t *testing.T) {
-	t.Parallel()
+// emptyConsole is that of a node that has nothing.
+func emptyConsole(t *testing.T) http.Handler {
+	t.Helper()
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"items": []}`)
@@ -25,6 +24,14 @@ func TestFormsThatDoNotArriveKeepNoPageWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return h
+}
+
+// Who sends a form slowly, or a body where there is no form, keeps no page from anybody, nor
+// what pages need; and a form that has arrived is read as it was sent.
+func TestFormsThatDoNotArriveKeepNoPageWaiting(t *testing.T) {
+	t.Parallel()
+	h := emptyConsole(t)
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	t.Cleanup(s.CloseClientConnections)
@@ -60,14 +67,7 @@ func TestFormsThatDoNotArriveKeepNoPageWaiting(t *testing.T) {
 // A form that is too large is refused on its page.
 func TestAFormIsBounded(t *testing.T) {
 	t.Parallel()
-	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"items": []}`)
-	})
-	h, err := console.Handler(console.Options{API: api})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := emptyConsole(t)
 	r := httptest.NewRequest("POST", "http://127.0.0.1/console/definitions", strings.NewReader("source="+strings.Repeat("a", console.MaxFormBytes)))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
@@ -91,14 +91,7 @@ func (b *bounded) SetWriteDeadline(until time.Time) error {
 // A page that nobody reads gives its place back soon.
 func TestAPageIsReadWithinItsTime(t *testing.T) {
 	t.Parallel()
-	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"items": []}`)
-	})
-	h, err := console.Handler(console.Options{API: api})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := emptyConsole(t)
 	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
 	h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/console/schedules", nil))
 	if w.Code != http.StatusOK || w.until.IsZero() || time.Until(w.until) > 10*time.Second {

@@ -332,9 +332,11 @@ func (r tries) again() error {
 		now := r.data
 		if after != nil {
 			var in scope
-			if in, err = r.evals.began(n, i); err == nil {
-				in.inside = len(r.b.Frames) - i
-				r.data = in.input
+			if !after.Constant() { // else it asks for no input, which may be no more
+				in, err = r.evals.began(n, i)
+				in.inside, r.data = len(r.b.Frames)-i, in.input
+			}
+			if err == nil {
 				err = r.waits.deadline(n, after, f, &in)
 			}
 		}

@@ -156,10 +156,18 @@ func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, sleepers(func(i int) string { return fmt.Sprintf("PT1.%06dS", i) }))
-		n.begin(t, "z", "t/sleepers", nil)
-		n.until(t, "z", status("completed"))
-		if got := n.counted(t, "aqueduct_turn_signals")[""]; got > 270 {
-			t.Errorf("%d turns for 300 timers", got)
+		turns, before := 0, 0
+		for try := range 3 { // on a busy machine they may come one by one
+			id := fmt.Sprint("z", try)
+			n.begin(t, id, "t/sleepers", nil)
+			n.until(t, id, status("completed"))
+			all := int(n.counted(t, "aqueduct_turn_signals")[""])
+			if turns, before = all-before, all; turns <= 200 {
+				break
+			}
+		}
+		if turns > 200 {
+			t.Errorf("%d turns for 300 timers", turns)
 		}
 		if got := n.counted(t, "aqueduct_version_conflicts_total")[""]; got > 20 {
 			t.Errorf("%d conflicts", got)

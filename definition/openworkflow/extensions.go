@@ -139,7 +139,8 @@ func exits(f *program.Flow) {
 
 // leaving has the flow directives inside of an extended task lead out of the
 // list that was put around it. They would pass over what comes after the task,
-// so that is refused. A catch that continues passes over then, which the list has now.
+// so that is refused. A catch that continues passes over then, which the list has now,
+// unless something comes after: such documents are stored, and go on as they did.
 func (c *compiler) leaving(n *program.Node, then program.Flow, after bool) {
 	flows := map[string]*program.Flow{}
 	for i := range n.Cases {
@@ -152,7 +153,7 @@ func (c *compiler) leaving(n *program.Node, then program.Flow, after bool) {
 	}
 	for _, field := range keys(flows) {
 		f := flows[field]
-		stays := f.Directive == program.FlowContinue && (f != catchThen || then.Directive == program.FlowContinue)
+		stays := f.Directive == program.FlowContinue && (f != catchThen || then.Directive == program.FlowContinue || after)
 		if stays || f.Directive == program.FlowEnd && !after {
 			continue
 		}

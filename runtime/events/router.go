@@ -90,8 +90,12 @@ type unreadable struct{ error }
 func (u *unreadable) Unwrap() error { return u.error }
 
 // looksMax bounds how often an event looks for waits while versions are
-// published under it, or waits move from a page to another.
+// published under it.
 const looksMax = 100
+
+// pagedLooks bounds how often it looks again because waits may have moved from a page to
+// another: those who begin to wait for it meanwhile would have it go on.
+const pagedLooks = 3
 
 // routeAll sends an event to every wait of its type. A migration may move a
 // wait from a spec that was not looked at yet to one that was, and a newer
@@ -100,7 +104,7 @@ const looksMax = 100
 func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent *reached) error {
 	var before []string
 	var left error
-	for range looksMax {
+	for look := range looksMax {
 		specs, err := r.Waits.WaitSpecs(ctx, eventType)
 		if err != nil {
 			return err
@@ -117,7 +121,7 @@ func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawM
 				return err
 			}
 		}
-		if len(specs) == 0 || slices.Equal(before, specs) && (!sent.paged || had == len(sent.who)) {
+		if len(specs) == 0 || slices.Equal(before, specs) && (!sent.paged || had == len(sent.who) || look >= pagedLooks) {
 			return left
 		}
 		before = specs
