@@ -79,8 +79,7 @@ func forgetChild(t *Turn, w *snapshot.Wait, ended bool) (stays bool) {
 	return stays
 }
 
-// ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait
-// that it answers.
+// ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait that it answers.
 type ChildEnd struct {
 	Child  string          `json:"child"`            // the instance that ended
 	Output json.RawMessage `json:"output,omitempty"` // absent with Stored or Error
@@ -116,9 +115,8 @@ func TellParent(t *Turn, output json.RawMessage, e *snapshot.Error, done ...snap
 // maxChildDetail bounds the text of a child's error, in bytes.
 const maxChildDetail = 4_000
 
-// ChildError is a child's error as its parent sees it: with the child's type
-// and status, and a reference to it. Where it was raised in the parent is
-// added there.
+// ChildError is a child's error as its parent sees it: with the child's type and status, and a reference to it. Where
+// it was raised in the parent is added there.
 func ChildError(definition, instanceID string, e snapshot.Error) *snapshot.Error {
 	where := ""
 	if e.Instance != "" {

@@ -19,24 +19,21 @@ type Definition interface {
 	Ref() snapshot.Definition
 	// Begin makes the first branch and runs until every branch waits.
 	Begin(t *Turn, input json.RawMessage) error
-	// Resume goes on at w, which the turn has already removed from the
-	// snapshot, with what satisfied it.
+	// Resume goes on at w, which the turn has already removed from the snapshot, with what satisfied it.
 	Resume(t *Turn, w snapshot.Wait, r Result) error
 	// Matches reports whether an event satisfies an event wait.
 	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)
-	// Correlate returns the key under which an event finds the instances whose
-	// event waits have this pointer, arm and set of bound correlations; ok is
-	// false when the event cannot match there.
+	// Correlate returns the key under which an event finds the instances whose event waits have this pointer, arm and
+	// set of bound correlations; ok is false when the event cannot match there.
 	Correlate(pointer string, arm, bound int, event json.RawMessage) (key string, ok bool, err error)
 	// Recover has a faulted instance go on at the task that failed: Skip takes
 	// it as done with output, each of the retries runs it again.
 	Recover(t *Turn, op Operation, output json.RawMessage) error
 }
 
-// Scheduled is a definition whose instances may begin by themselves. One of its
-// instances, which a start with a Schedule begins, keeps the schedule: it is begun
-// and resumed by these, and only Matches and Correlate are asked about its waits
-// for events. Absent: instances begin when somebody asks for one.
+// Scheduled is a definition whose instances may begin by themselves. One of its instances, which a start with a
+// Schedule begins, keeps the schedule: it is begun and resumed by these, and only Matches and Correlate are asked
+// about its waits for events. Absent: instances begin when somebody asks for one.
 type Scheduled interface {
 	BeginSchedule(t *Turn) error
 	ResumeSchedule(t *Turn, w snapshot.Wait, r Result) error
@@ -51,8 +48,7 @@ type Superseded interface{ Successor() Definition }
 // refused. Absent, or HasStates false: one that nothing takes is kept for later.
 type Stateful interface {
 	HasStates() bool
-	// Takes lists the events that an instance takes now, guards aside; none
-	// between two states.
+	// Takes lists the events that an instance takes now, guards aside; none between two states.
 	Takes(s *snapshot.Snapshot) []string
 	// Admit refuses an event that the instance, resting at w, does not take. It
 	// changes nothing: Resume is called with the same next.
@@ -94,11 +90,9 @@ type Patient interface{ GiveUp() time.Duration }
 // else has a pointer has none. Absent: only the workflow has events.
 type Tasked interface{ IsTask(pointer string) bool }
 
-// Retries reports whether the failure e of the command that the wait with a
-// token is for leads to a retry by its author's policy: a try around the task
-// takes it, and has a policy that is for it, used up or not. Who performs the
-// command then makes one attempt, since the author has said how often. It
-// changes nothing.
+// Retries reports whether the failure e of the command that the wait with a token is for leads to a retry by its
+// author's policy: a try around the task takes it, and has a policy that is for it, used up or not. Who performs the
+// command then makes one attempt, since the author has said how often. It changes nothing.
 func Retries(def Definition, snap snapshot.Snapshot, token string, e snapshot.Error, in Input) (bool, error) {
 	d, ok := def.(Retrier)
 	w, waits := snap.Wait(token)

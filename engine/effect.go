@@ -52,11 +52,9 @@ func (c *Command) digest() string {
 // [MaxOwnKeyBytes] visible ASCII characters.
 func ValidKey(key string) bool { return len(key) > 0 && len(key) <= MaxOwnKeyBytes && plain(key) }
 
-// Identify gives a command without a key that of the effect it repeats, when a
-// retry has brought the flow to e again, else the key of a new one. An error
-// says that this would be another request than the one before, of which nobody
-// knows what became: the definition hands it to [Turn.Halt], for an operator to
-// choose, and asks for nothing.
+// Identify gives a command without a key that of the effect it repeats, when a retry has brought the flow to e again,
+// else the key of a new one. An error says that this would be another request than the one before, of which nobody
+// knows what became: the definition hands it to [Turn.Halt], for an operator to choose, and asks for nothing.
 func (t Effects) Identify(c *Command, e Effect) *snapshot.Error {
 	if c.Key != "" {
 		return nil // the author's own
@@ -79,9 +77,8 @@ func (t Effects) Identify(c *Command, e Effect) *snapshot.Error {
 	return nil
 }
 
-// TypeUndecided is the type of the error of an instance that waits for an
-// operator, because a retry would send another request although nobody knows
-// what became of the one before. No catch takes it, and nothing is compensated.
+// TypeUndecided is the type of the error of an instance that waits for an operator, because a retry would send
+// another request although nobody knows what became of the one before. No catch takes it, and nothing is compensated.
 const TypeUndecided = "urn:aqueduct:error:effect-undecided"
 
 func anotherRequest(e Effect, past *snapshot.Effect) *snapshot.Error {
@@ -177,8 +174,7 @@ func (t Effects) remember(w snapshot.Wait, done, unknown bool) {
 	e.Key, e.Command = w.Effect, w.Command
 }
 
-// newKeyAt reports whether the author has decided for the call at a pointer
-// what an unknown outcome means.
+// newKeyAt reports whether the author has decided for the call at a pointer what an unknown outcome means.
 func (t Effects) newKeyAt(pointer string) bool {
 	d, ok := t.def.(Repeater)
 	return ok && d.NewKey(pointer)

@@ -88,8 +88,7 @@ const (
 	Refused   Disposition = "refused"   // it waited for its turn, and the instance did not take it then
 )
 
-// Outcome is everything a turn changes. All of it is committed together, with
-// the consumption of the signal.
+// Outcome is everything a turn changes. All of it is committed together, with the consumption of the signal.
 type Outcome struct {
 	Disposition Disposition
 	Snapshot    snapshot.Snapshot // the next one; its Version is the old one's plus 1
@@ -205,10 +204,9 @@ type Command struct {
 	Instance string `json:"-"`
 	Position int64  `json:"-"`
 
-	// Ack makes of the performer's success a delivery only: the result is what
-	// the consumer acknowledges later (D5), and a command that is not
-	// acknowledged for so long after a delivery, in nanoseconds, is performed
-	// again. 0 = the performer's answer is the result; less: its first success is all.
+	// Ack makes of the performer's success a delivery only: the result is what the consumer acknowledges later (D5),
+	// and a command that is not acknowledged for so long after a delivery, in nanoseconds, is performed again. 0 =
+	// the performer's answer is the result; less: its first success is all.
 	Ack   time.Duration `json:"ack,omitempty"`
 	Await string        `json:"await,omitempty"` // any = of those that are asked at once, one is enough
 
@@ -230,9 +228,8 @@ type Destination struct {
 	Host   string // with its port; "" = no request
 }
 
-// TargetEvent is the target of a command that publishes a CloudEvent, which
-// is its input. It has no token: nothing waits for it. No function can have
-// this name.
+// TargetEvent is the target of a command that publishes a CloudEvent, which is its input. It has no token: nothing
+// waits for it. No function can have this name.
 const TargetEvent = "event:publish"
 
 // MaxEventBytes bounds an emitted event, as JSON. It leaves room for the
@@ -242,8 +239,7 @@ const MaxEventBytes = 28_000
 // EventSpace is the namespace of the ids of emitted events.
 var EventSpace = uuid.MustParse("0f6d0c7e-3b0e-5d53-8a43-64c6a1d6b6a8")
 
-// EventSource is the source of events that instances of a definition emit,
-// where their author names none.
+// EventSource is the source of events that instances of a definition emit, where their author names none.
 func EventSource(definition string) string { return "aqueduct:" + definition }
 
 // Message is a signal to be delivered, to this instance or to another.
@@ -297,8 +293,7 @@ type Failure struct {
 	Ill   bool          // it is the destination's own, and counts for its circuit breaker
 	After time.Duration // not before this long from now; 0 = by the retry policy
 
-	// Unknown says that the outside may have done what the command asks for: it
-	// was sent, and no answer came. Else the outside has answered, or nothing
-	// was sent: Open, when the answer does not say that nothing was done.
+	// Unknown says that the outside may have done what the command asks for: it was sent, and no answer came. Else
+	// the outside has answered, or nothing was sent: Open, when the answer does not say that nothing was done.
 	Unknown, Open bool
 }

@@ -2,9 +2,8 @@ package engine
 
 import "strings"
 
-// ErrorBase is the canonical form of the standard error types; the kind
-// follows. Documents may also write them with the older host and path, see
-// [SameType].
+// ErrorBase is the canonical form of the standard error types; the kind follows. Documents may also write them with
+// the older host and path, see [SameType].
 const ErrorBase = "https://open-workflow-specification.org/spec/1.0.0/errors/"
 
 // Kinds of the standard errors, with their status.
@@ -32,8 +31,7 @@ var typeAliases = []string{
 	"https://serverlessworkflow.io/dsl/errors/types/",
 }
 
-// SameType reports whether two error types are the same, whichever alias of a
-// standard type each is written with.
+// SameType reports whether two error types are the same, whichever alias of a standard type each is written with.
 func SameType(a, b string) bool { return canonicalType(a) == canonicalType(b) }
 
 func canonicalType(t string) string {

@@ -57,8 +57,7 @@ type life struct {
 	events []LifecycleEvent
 }
 
-// watch has the turn gather lifecycle events, when it shall. A schedule is no
-// run of a workflow, and has none.
+// watch has the turn gather lifecycle events, when it shall. A schedule is no run of a workflow, and has none.
 func watch(t *Turn, def Definition) {
 	t.def = def
 	if !t.In.Lifecycle || t.Snap.Schedule != nil {
@@ -68,11 +67,10 @@ func watch(t *Turn, def Definition) {
 	t.life.tasks, _ = def.(Tasked)
 }
 
-// Tell adds a lifecycle event to those that the turn publishes, in the order of
-// the calls. Definitions tell what happens to their tasks; the turn itself tells
-// the events of workflows, and what becomes of tasks under way when it ends,
-// suspends or resumes an instance. Of a pointer that is no task (see [Tasked]),
-// and in a turn that publishes none (see [Input]), nothing is told.
+// Tell adds a lifecycle event to those that the turn publishes, in the order of the calls. Definitions tell what
+// happens to their tasks; the turn itself tells the events of workflows, and what becomes of tasks under way when it
+// ends, suspends or resumes an instance. Of a pointer that is no task (see [Tasked]), and in a turn that publishes
+// none (see [Input]), nothing is told.
 func (t *Turn) Tell(e LifecycleEvent) {
 	if t.life == nil {
 		return
@@ -83,8 +81,7 @@ func (t *Turn) Tell(e LifecycleEvent) {
 	t.life.events = append(t.life.events, e)
 }
 
-// TellAll tells the event of all tasks under way: the innermost first, but
-// those that go on from outside in.
+// TellAll tells the event of all tasks under way: the innermost first, but those that go on from outside in.
 func (t *Turn) TellAll(typ string) {
 	if t.life == nil {
 		return

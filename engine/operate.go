@@ -13,8 +13,7 @@ const (
 	Suspend Operation = "suspend" // signals are kept from now on
 	Resume  Operation = "resume"  // and are applied now
 	Retry   Operation = "retry"   // run the failed task of a faulted instance again
-	// What a retry does where it would send another request than the one before,
-	// of which nobody knows what became:
+	// What a retry does where it would send another request than the one before, of which nobody knows what became:
 	RetrySame  Operation = "retry-same" // send that one again, under its key
 	RetryNew   Operation = "retry-new"  // send the new one, under a key of its own
 	Skip       Operation = "skip"       // take it as done, with an output
@@ -44,9 +43,8 @@ func Decide(def Definition, snap snapshot.Snapshot, in Input, change func(t *Tur
 	return followed(def, out, in), nil
 }
 
-// CatchUp applies the kept signals in the order in which they came: those with
-// a token to their waits, the others to what they match now. Those that match
-// nothing stay kept, and so do all that follow a fault.
+// CatchUp applies the kept signals in the order in which they came: those with a token to their waits, the others to
+// what they match now. Those that match nothing stay kept, and so do all that follow a fault.
 func (t *Turn) CatchUp() error {
 	kept := t.Snap.Buffer
 	t.Kept, t.Snap.Buffer = kept, nil
@@ -60,12 +58,16 @@ func (t *Turn) CatchUp() error {
 		}
 		env := signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}
 		if b.Token == "" {
-			delivered, later, err := intake{t}.deliverEvent(t.def, env, b.Actor)
+			var only []snapshot.Place
+			if b.Taken {
+				only = b.For
+			}
+			took, later, err := intake{t}.deliverEvent(t.def, env, b.Actor, only)
 			if err != nil {
 				return err
 			}
-			if !delivered || later && !t.Snap.Status.Closed() {
-				t.Snap.Buffer = append(t.Snap.Buffer, b)
+			if left, ok := b.Left(took, later); ok && !t.Snap.Status.Closed() {
+				t.Snap.Buffer = append(t.Snap.Buffer, left)
 			}
 			continue
 		}

@@ -9,13 +9,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// A sender that numbers its signals to an instance has them applied in that
-// order, on whatever ways and nodes they come (design-2 §1). The instance
-// remembers the number that it took last, and keeps those that come before
-// their turn. What is refused to somebody who still has it (a caller, the dead
-// letters) takes no number; a kept signal has nobody to go back to, so its
-// refusal is recorded and takes the number. An empty signal takes its number
-// and says nothing: so closes a gap whoever knows that nothing will come.
+// A sender that numbers its signals to an instance has them applied in that order, on whatever ways and nodes they
+// come (design-2 §1). The instance remembers the number that it took last, and keeps those that come before their
+// turn. What is refused to somebody who still has it (a caller, the dead letters) takes no number; a kept signal has
+// nobody to go back to, so its refusal is recorded and takes the number. An empty signal takes its number and says
+// nothing: so closes a gap whoever knows that nothing will come.
 
 // numbered applies a signal with a sequence, when it is its turn.
 func (t intake) numbered(def Definition) (*Outcome, error) {
@@ -71,9 +69,8 @@ func (t intake) keepAhead() (*Outcome, error) {
 	return t.ignore(Buffered)
 }
 
-// followed applies the kept signals whose turn has come, each in a decision of
-// its own on what the one before has left. Where one cannot be decided now, it
-// and those behind it stay.
+// followed applies the kept signals whose turn has come, each in a decision of its own on what the one before has
+// left. Where one cannot be decided now, it and those behind it stay.
 func followed(def Definition, out *Outcome, in Input) *Outcome {
 	did := out.Disposition
 	in.Own = false // what one that is refused has changed must not stay

@@ -13,9 +13,8 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// Begin decides the first turn of an instance. A signal that belongs to the
-// start is part of it: heard, kept, or, when the problem says so, reason not to
-// begin.
+// Begin decides the first turn of an instance. A signal that belongs to the start is part of it: heard, kept, or,
+// when the problem says so, reason not to begin.
 func Begin(def Definition, instanceID string, start signal.Start, in Input) (*Outcome, error) {
 	if in.Incarnation == "" {
 		return nil, fmt.Errorf("engine: %s: a first turn needs an incarnation", instanceID)
@@ -129,8 +128,7 @@ func errNotScheduled(s *snapshot.Snapshot) error {
 	return fmt.Errorf("engine: %s has no schedule", s.Definition.Name)
 }
 
-// lasting are the headers that follow everything an instance does. Who started
-// it is said once, where it was started.
+// lasting are the headers that follow everything an instance does. Who started it is said once, where it was started.
 func lasting(headers map[string]string) map[string]string {
 	if _, ok := headers[signal.HeaderActor]; !ok {
 		return headers
@@ -148,7 +146,7 @@ func (t intake) token(def Definition) (*Outcome, error) {
 		return t.ignore(Stale)
 	}
 	if t.Snap.Status == snapshot.Suspended {
-		return t.keep()
+		return t.keep(nil)
 	}
 	r, err := result(t.In.Signal)
 	if err != nil {
@@ -157,9 +155,8 @@ func (t intake) token(def Definition) (*Outcome, error) {
 	return t.resume(def, w, r)
 }
 
-// fits reports whether a type of signal can satisfy a kind of wait, so that a
-// timer's token, say, is no way to forge a result. Nor is it one to have it earlier:
-// a timer that is not due yet is stale.
+// fits reports whether a type of signal can satisfy a kind of wait, so that a timer's token, say, is no way to forge
+// a result. Nor is it one to have it earlier: a timer that is not due yet is stale.
 func fits(t signal.Type, k snapshot.WaitKind) bool {
 	switch k {
 	case snapshot.WaitCommand, snapshot.WaitTask:
@@ -205,8 +202,7 @@ func result(env signal.Envelope) (Result, error) {
 	return Result{Output: p.Output, Error: p.Error, Unknown: p.Unknown, Open: p.Open, Actor: actor, Compensations: p.Compensations}, nil
 }
 
-// outputOf reads a payload that says nothing but its output, as most do: a part
-// of its bytes.
+// outputOf reads a payload that says nothing but its output, as most do: a part of its bytes.
 func outputOf(payload json.RawMessage) (json.RawMessage, bool) {
 	rest, object := bytes.CutPrefix(payload, []byte(`{"output":`))
 	output, closed := bytes.CutSuffix(rest, []byte(`}`))
@@ -266,31 +262,32 @@ func (t intake) external(def Definition) (*Outcome, error) {
 		}
 		return t.resume(def, w, r)
 	}
+	var later []snapshot.Place
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
-		delivered, later, err := t.deliverEvent(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
+		took, rest, err := t.deliverEvent(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor], nil)
 		if err != nil {
 			return nil, err
 		}
-		if delivered && later && !t.Snap.Status.Closed() {
-			if err := t.buffer(); err != nil {
+		if len(took) > 0 && len(rest) > 0 && !t.Snap.Status.Closed() {
+			if err := t.buffer(took, rest); err != nil {
 				return nil, err
 			}
 		}
-		if delivered {
+		if len(took) > 0 {
 			return t.finish()
 		}
+		later = rest
 	}
 	if stateful {
 		return nil, inTransition(t.Snap)
 	}
-	return t.keep()
+	return t.keep(later)
 }
 
 // Passing are the codes of events which come between two states, or to who is held.
 var Passing = []string{"lifecycle.in-transition", "lifecycle.held"}
 
-// inTransition is the problem of an event that comes while an instance rests in
-// no state.
+// inTransition is the problem of an event that comes while an instance rests in no state.
 func inTransition(s *snapshot.Snapshot) error {
 	code, why, hint := Passing[0], "is between two states", "trigger it again when it rests in a state"
 	if s.Status == snapshot.Suspended || s.Status == snapshot.Faulted {
@@ -301,17 +298,12 @@ func inTransition(s *snapshot.Snapshot) error {
 }
 
 // deliverEvent gives an event to every listen that it satisfies now: branches that wait side by side all get it, each
-// once. A listen that the event brings about does not. Later says that a listen shall get it that is at work on the
-// event before.
-func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string) (took, later bool, err error) {
-	type place struct {
-		branch  int
-		pointer string
-	}
-	delivered := map[place]bool{}
+// once. A listen that the event brings about does not. Later are the listens that shall get it and are at work on the
+// event before. With only, nobody else gets it.
+func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string, only []snapshot.Place) (took, later []snapshot.Place, err error) {
 	for _, w := range slices.Clone(t.Snap.Waits) {
-		at := place{w.Branch, w.Pointer}
-		if w.Kind != snapshot.WaitEvent || delivered[at] {
+		at := w.Place()
+		if w.Kind != snapshot.WaitEvent || slices.Contains(took, at) || only != nil && !slices.Contains(only, at) {
 			continue
 		}
 		if _, there := t.Snap.Wait(w.Token); !there {
@@ -319,46 +311,50 @@ func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string) 
 		}
 		ok, err := def.Matches(t.Snap, w, env.Payload)
 		if err != nil {
-			return false, false, err
+			return nil, nil, err
 		}
 		if !ok {
 			continue
 		}
 		if p, ok := def.(Postponer); ok && p.Postpones(t.Snap, w) {
-			later = true
+			later = append(later, at)
 			continue
 		}
-		if len(delivered) > 0 {
+		if len(took) > 0 {
 			env.SignalID = "" // it is recorded, with its data, where it went first
 		}
-		delivered[at] = true
+		took = append(took, at)
 		if err := t.apply(def, w, Result{Output: env.Payload, Actor: actor}, env); err != nil {
-			return false, false, err
+			return nil, nil, err
 		}
 		if t.Snap.Status.Closed() || t.Snap.Status == snapshot.Faulted {
 			break
 		}
 	}
-	return len(delivered) > 0, later, nil
+	return took, later, nil
 }
 
-// keep puts the signal into the continuation buffer.
-func (t intake) keep() (*Outcome, error) {
-	if err := t.buffer(); err != nil {
+// keep puts the signal into the continuation buffer: for the listens at later, or for whoever listens first.
+func (t intake) keep(later []snapshot.Place) (*Outcome, error) {
+	if err := t.buffer(nil, later); err != nil {
 		return nil, err
 	}
 	return t.ignore(Buffered)
 }
 
-func (t intake) buffer() error {
+func (t intake) buffer(took, later []snapshot.Place) error {
 	env := t.In.Signal
+	if slices.ContainsFunc(t.Snap.Buffer, t.Snap.Gone) {
+		t.Snap.Buffer = slices.DeleteFunc(slices.Clone(t.Snap.Buffer), t.Snap.Gone)
+	}
 	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
 		return problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
 	}
 	if err := t.roomFor(env); err != nil {
 		return err
 	}
-	t.Snap.Buffer, t.Basis.Occurred = append(t.Snap.Buffer, buffered(env)), env.OccurredAt
+	b, _ := buffered(env).Left(took, later)
+	t.Snap.Buffer, t.Basis.Occurred = append(t.Snap.Buffer, b), env.OccurredAt
 	return nil
 }
 

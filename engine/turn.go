@@ -18,11 +18,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Turn is a decision in the making: a private copy of the snapshot, and what
-// has been decided so far. A [Definition] changes the snapshot through it: it
-// asks for something by Perform, Detach, Ask, Emit, Spawn or Await, goes back on
-// it by Withdraw, and ends the instance by Complete, Fault or Halt. In Snap
-// it writes what it remembers itself: its branches, state and compensations.
+// Turn is a decision in the making: a private copy of the snapshot, and what has been decided so far. A [Definition]
+// changes the snapshot through it: it asks for something by Perform, Detach, Ask, Emit, Spawn or Await, goes back on
+// it by Withdraw, and ends the instance by Complete, Fault or Halt. In Snap it writes what it remembers itself: its
+// branches, state and compensations.
 type Turn struct {
 	Snap    *snapshot.Snapshot // of the outcome
 	In      Input
@@ -51,9 +50,8 @@ type (
 	intake  struct{ *Turn }
 )
 
-// MaxTurnBytes bounds the data that the tasks of a turn write beside the
-// snapshot, so that a thousand tasks of a megabyte each are no gigabyte: with
-// more, the turn ends and continues in another.
+// MaxTurnBytes bounds the data that the tasks of a turn write beside the snapshot, so that a thousand tasks of a
+// megabyte each are no gigabyte: with more, the turn ends and continues in another.
 const MaxTurnBytes = 4 << 20
 
 // maxRan bounds how many pointers of a turn the timeline shows.
@@ -86,10 +84,9 @@ func (t *Turn) Step(pointer string) bool {
 	return true
 }
 
-// NewToken returns a single-use, unguessable id, for a wait about which something
-// is decided by its token before it is made. It depends only on the instance's
-// incarnation, the epoch, the version this turn writes and the order of calls,
-// so a repeated decision repeats it and a revisit of the same task makes a new one.
+// NewToken returns a single-use, unguessable id, for a wait about which something is decided by its token before it
+// is made. It depends only on the instance's incarnation, the epoch, the version this turn writes and the order of
+// calls, so a repeated decision repeats it and a revisit of the same task makes a new one.
 func (t *Turn) NewToken() string {
 	t.ordinal++
 	mac := signerOf(t.In.Key)
@@ -119,8 +116,7 @@ func signerOf(key []byte) *signer {
 	return &signer{hmac.New(sha256.New, key), bytes.Clone(key)}
 }
 
-// uniqueID names what this turn makes; it is unique, not secret, and no longer
-// for a long id of the instance.
+// uniqueID names what this turn makes; it is unique, not secret, and no longer for a long id of the instance.
 func uniqueID(t *Turn) string {
 	t.ordinal++
 	var buf [64]byte
@@ -155,8 +151,7 @@ func (t *Turn) Append(e Entry) int64 {
 	return e.Position
 }
 
-// Await adds a wait and gives it a token, unless it has one of [Turn.NewToken].
-// A wait that has Until gets a timer.
+// Await adds a wait and gives it a token, unless it has one of [Turn.NewToken]. A wait that has Until gets a timer.
 func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
 	if w.Token == "" {
 		w.Token = t.NewToken()
@@ -176,10 +171,9 @@ func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-// Perform adds a command and the wait for its result. A command that has no
-// idempotency key gets one of its own. Of one that has its key by
-// [Effects.Identify], the wait's Effect is the key, and Visit and Arm are the
-// effect's: so a retry finds it again.
+// Perform adds a command and the wait for its result. A command that has no idempotency key gets one of its own. Of
+// one that has its key by [Effects.Identify], the wait's Effect is the key, and Visit and Arm are the effect's: so a
+// retry finds it again.
 func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	t.Effects.keyed(&c)
 	w.Kind = snapshot.WaitCommand
@@ -262,9 +256,8 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 	t.Snap.Waits = kept
 }
 
-// take removes one wait because it is satisfied, and with a person's the due
-// date beside it. A command that is answered without an answer of the outside
-// has an unknown outcome.
+// take removes one wait because it is satisfied, and with a person's the due date beside it. A command that is
+// answered without an answer of the outside has an unknown outcome.
 func (t *Turn) take(w snapshot.Wait, unknown bool) {
 	kept := t.Snap.Waits[:0]
 	for i := range t.Snap.Waits {
@@ -280,20 +273,25 @@ func (t *Turn) take(w snapshot.Wait, unknown bool) {
 	forgetChild(t, &w, true)
 }
 
-// Early takes the first kept signal that satisfies one of the waits to come, and
-// says which.
+// Early takes the first kept signal that satisfies one of the waits to come, and says which.
 func (t *Turn) Early(waits []snapshot.Wait) (i int, event json.RawMessage, ok bool, err error) {
 	for at, b := range t.Snap.Buffer {
 		if b.Token != "" {
 			continue
 		}
 		for i, w := range waits {
+			if b.Taken && !slices.Contains(b.For, w.Place()) {
+				continue
+			}
 			ok, err := t.def.Matches(t.Snap, w, b.Payload)
 			if err != nil {
 				return 0, nil, false, err
 			}
 			if ok {
 				t.Snap.Buffer = slices.Delete(slices.Clone(t.Snap.Buffer), at, at+1)
+				if left, ok := b.Left([]snapshot.Place{w.Place()}, nil); ok {
+					t.Snap.Buffer = slices.Insert(t.Snap.Buffer, at, left)
+				}
 				return i, b.Payload, true, nil
 			}
 		}
@@ -322,8 +320,7 @@ func (t *Turn) Fault(e snapshot.Error) {
 	TellParent(t, nil, &e)
 }
 
-// Halt is Fault for an instance that may yet go on as if nothing had been: who
-// waits for it is not told.
+// Halt is Fault for an instance that may yet go on as if nothing had been: who waits for it is not told.
 func (t *Turn) Halt(e snapshot.Error) {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Error = &e

@@ -135,6 +135,14 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 			wait.Pointer = target.Pointer
 		}
 	}
+	for i, b := range s.Buffer {
+		s.Buffer[i].For = slices.Clone(b.For)
+		for j, p := range b.For {
+			if target := w.live(p.Pointer); target != nil {
+				s.Buffer[i].For[j].Pointer = target.Pointer
+			}
+		}
+	}
 	for i := range s.SubFrames {
 		if of, _ := s.Wait(s.SubFrames[i].Token); s.Compensating != nil || of.Left > 0 {
 			w.past(&s.SubFrames[i].Pointer)

@@ -138,9 +138,8 @@ type State struct {
 	Name    string          `json:"name,omitempty"`    // of a lifecycle: the state it is in; between two, "FROM->TO"
 }
 
-// Branch is one line of execution: a stack of frames, outermost first. The
-// root branch has id 0. The others are arms of a fork, whose frame is the
-// innermost of the branch Parent.
+// Branch is one line of execution: a stack of frames, outermost first. The root branch has id 0. The others are arms
+// of a fork, whose frame is the innermost of the branch Parent.
 type Branch struct {
 	ID     int             `json:"id"`
 	Parent int             `json:"parent,omitempty"`
@@ -241,6 +240,39 @@ type Buffered struct {
 	Sender     string          `json:"sender,omitempty"` // of one that waits for its turn
 	Sequence   int64           `json:"sequence,omitempty"`
 	Principal  json.RawMessage `json:"principal,omitempty"`
+	For        []Place         `json:"for,omitempty"`   // that listened when it came, and were at work
+	Taken      bool            `json:"taken,omitempty"` // another has had it: it is for nobody else
+}
+
+// Place is a task of a branch.
+type Place struct {
+	Branch  int    `json:"branch"`
+	Pointer string `json:"pointer"`
+}
+
+// Place is where the instance waits.
+func (w Wait) Place() Place { return Place{w.Branch, w.Pointer} }
+
+// Left is what is left of a kept signal when some have taken it and others shall have it later; without
+// anybody, it is gone.
+func (b Buffered) Left(took, later []Place) (left Buffered, ok bool) {
+	b.Taken = b.Taken || len(took) > 0
+	of := slices.Concat(b.For, later)
+	b.For = nil
+	for _, p := range of {
+		if !slices.Contains(took, p) && !slices.Contains(b.For, p) {
+			b.For = append(b.For, p)
+		}
+	}
+	return b, !b.Taken || len(b.For) > 0
+}
+
+// Gone reports whether nobody is left that a kept signal is for.
+func (s *Snapshot) Gone(b Buffered) bool {
+	return b.Taken && !slices.ContainsFunc(b.For, func(p Place) bool {
+		in := s.Branch(p.Branch)
+		return in != nil && slices.ContainsFunc(in.Frames, func(f Frame) bool { return f.Pointer == p.Pointer })
+	})
 }
 
 // Sender is who numbers the signals that it sends to the instance.
@@ -253,14 +285,12 @@ type Sender struct {
 // is refused with the code limit.buffer and goes to the dead letters.
 const MaxBuffered = 1_000
 
-// MaxBufferedBytes bounds the payloads of the signals without a token that an
-// instance keeps for later, in its buffer and before their turn: who sends too
-// early shall not take the room that the instance needs for its own work.
+// MaxBufferedBytes bounds the payloads of the signals without a token that an instance keeps for later, in its buffer
+// and before their turn: who sends too early shall not take the room that the instance needs for its own work.
 const MaxBufferedBytes = 1 << 20
 
-// MaxPosition is the last position of an instance's stream. Before it there is
-// room that only a fault may use, and then only an end, so that an instance with
-// a full stream still says so, and can be cancelled.
+// MaxPosition is the last position of an instance's stream. Before it there is room that only a fault may use, and
+// then only an end, so that an instance with a full stream still says so, and can be cancelled.
 const (
 	MaxPosition   = 1<<24 - 1
 	MaxErrorType  = 512 // bytes of an Error's type: a store's column holds as many
@@ -294,8 +324,7 @@ func (s *Snapshot) Last(sender string) (last int64, known bool) {
 	return 0, false
 }
 
-// Waiting is the index of the signal that waits for its turn with a sequence of
-// a sender; -1 = none does.
+// Waiting is the index of the signal that waits for its turn with a sequence of a sender; -1 = none does.
 func (s *Snapshot) Waiting(sender string, sequence int64) int {
 	return slices.IndexFunc(s.Ahead, func(b Buffered) bool { return b.Sequence == sequence && b.Sender == sender })
 }
@@ -334,9 +363,8 @@ var standing = []WaitKind{WaitTask, WaitEvent, WaitState, WaitChild, WaitTimer, 
 // A child that was left comes last.
 func rank(w Wait) int { return slices.Index(standing, w.Kind) + len(standing)*min(w.Left, 1) }
 
-// Primary returns the wait that stands for the instance in its summary: a
-// person's before an event's, a child's, a moment's and a command's; of one
-// kind the oldest. A mere deadline or due date stands for nothing.
+// Primary returns the wait that stands for the instance in its summary: a person's before an event's, a child's, a
+// moment's and a command's; of one kind the oldest. A mere deadline or due date stands for nothing.
 func (s *Snapshot) Primary() (Wait, bool) {
 	i := s.primary()
 	if i < 0 {
@@ -394,8 +422,7 @@ func (s *Snapshot) Arrange() {
 	s.Waits[0] = w
 }
 
-// Clone returns a copy that shares only immutable bytes with s, so that a
-// refused decision leaves s as it was.
+// Clone returns a copy that shares only immutable bytes with s, so that a refused decision leaves s as it was.
 func (s Snapshot) Clone() Snapshot {
 	c := s
 	c.Branches = make([]*Branch, len(s.Branches))
