@@ -228,14 +228,12 @@ func TestACommandIsClaimedOutside(t *testing.T) {
 			t.Errorf("output %s", got)
 		}
 
-		if _, err := n.rt.ClaimCommand(t.Context(), "lapsed", 2, "ann", time.Second); err != nil {
-			t.Fatal(err)
+		row, err := n.rt.ClaimCommand(t.Context(), "lapsed", 2, "ann", time.Second)
+		if err != nil || !row.Unknown || row.Attempts != 1 {
+			t.Fatalf("%+v, %v", row, err)
 		}
 		if _, err := n.rt.ClaimCommand(t.Context(), "again", 2, "ann", time.Hour); err != nil {
 			t.Fatal(err)
-		}
-		if row := n.row(t, "lapsed"); !row.Unknown || row.Attempts != 1 {
-			t.Errorf("%+v", row)
 		}
 		if got := n.output(t, "lapsed"); got != `"the answer of a delivery"` {
 			t.Errorf("output %s", got)

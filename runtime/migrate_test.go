@@ -185,7 +185,7 @@ type halting struct {
 var errHalted = errors.New("halted")
 
 func (h *halting) Commit(ctx context.Context, c store.Change) error {
-	if c.Snapshot != nil && c.Snapshot.Definition.Version == "2.0.0" {
+	if len(c.Entries) > 0 && c.Entries[0].Type == definition.EntryMigrated {
 		if n := h.left.Add(-1); n == 0 || n == -1 { // what fails on a cached snapshot is tried again
 			return errHalted
 		}
@@ -244,7 +244,7 @@ func migrationGoesOn(t *testing.T, place string) {
 		}
 	}
 	all.Wait()
-	if moved != instances || halted != 1 {
+	if moved != instances || halted < 1 || halted > 2 { // two, where the one it halted at was not cached
 		t.Errorf("moved %d of %d, halted %d times", moved, instances, halted)
 	}
 	for i := range instances {

@@ -21,7 +21,7 @@ func TestKeptForThoseThatWereAtWork(t *testing.T) {
 	if !ok || !k.Taken || !slices.Equal(k.For, places(a, b)) {
 		t.Fatalf("taken by another: %+v, %t", k, ok)
 	}
-	s := &snapshot.Snapshot{Branches: []snapshot.Branch{{ID: 1, Frames: []snapshot.Frame{{Pointer: "/do"}, {Pointer: a.Pointer}, {Pointer: "/do/0/a/foreach/do/0"}}}}}
+	s := &snapshot.Snapshot{Branches: []*snapshot.Branch{{ID: 1, Frames: []snapshot.Frame{{Pointer: "/do"}, {Pointer: a.Pointer}, {Pointer: "/do/0/a/foreach/do/0"}}}}}
 	if s.Gone(k) {
 		t.Error("the listen of branch 1 has not had it")
 	}
