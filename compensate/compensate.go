@@ -111,15 +111,6 @@ func Refused(s *snapshot.Snapshot, effect string) {
 	}
 }
 
-// adopt makes the parent's what undoes a child that was waited for at w.
-func adopt(t *engine.Turn, w snapshot.Wait, done []snapshot.Compensation) {
-	for _, c := range done {
-		t.Snap.LastStep++
-		c.Step, c.Pointer = t.Snap.LastStep, w.Pointer
-		t.Snap.Compensations = append(slices.Clip(t.Snap.Compensations), c)
-	}
-}
-
 // entryCompensated is the stream's record of the end of an instance that has
 // compensated what it had done.
 const entryCompensated = "InstanceCompensated"
@@ -212,7 +203,7 @@ func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
 	why := t.Snap.Compensating
 	if !undoes(w) { // what undoes a compensation nobody wants
-		adopt(t, w, res.Compensations)
+		engine.Adopt(t, w, res.Compensations)
 	} else if w.Left > 0 || why != nil && why.Children {
 		Done(t, w, res) // it was under way in a catch; one that has failed is asked for again
 	}
@@ -252,7 +243,11 @@ func Recover(t *engine.Turn, op engine.Operation) bool {
 		s.Compensations = slices.Delete(slices.Clone(s.Compensations), last, last+1)
 	}
 	s.Error = &s.Compensating.Error
-	if !s.Compensating.Children || len(s.SubFrames) == 0 {
+	if s.Compensating.Children && len(s.SubFrames) == 0 { // the last child's end came in the turn that could not be written
+		after := *s.Compensating
+		after.Children, s.Compensating = false, &after
+	}
+	if !s.Compensating.Children {
 		next(t)
 	}
 	return true

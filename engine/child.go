@@ -3,10 +3,12 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -77,6 +79,29 @@ func forgetChild(t *Turn, w *snapshot.Wait, ended bool) (stays bool) {
 	}
 	t.Snap.SubFrames = kept
 	return stays
+}
+
+// Adopt makes the parent's what undoes a child that was waited for at w.
+func Adopt(t *Turn, w snapshot.Wait, done []snapshot.Compensation) {
+	for _, c := range done {
+		t.Snap.LastStep++
+		c.Step, c.Pointer = t.Snap.LastStep, w.Pointer
+		t.Snap.Compensations = append(slices.Clip(t.Snap.Compensations), c)
+	}
+}
+
+// ended takes the end of a child in a turn that does nothing else with it: it is told once. Its output is not asked for.
+func ended(t *Turn) {
+	var end ChildEnd
+	w, ok := t.Snap.Wait(t.In.Signal.WaitingToken)
+	if !ok || w.Kind != snapshot.WaitChild || !fits(t.In.Signal.Type, w.Kind) || jsonv2.Unmarshal(t.In.Signal.Payload, &end) != nil {
+		return
+	}
+	end.Output = nil
+	data, _ := json.Marshal(end) // JSON already
+	t.Append(Entry{Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: data, Meta: Meta{Pointer: w.Pointer}})
+	t.take(w, false)
+	Adopt(t, w, end.Compensations)
 }
 
 // ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait that it answers.

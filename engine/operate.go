@@ -130,6 +130,7 @@ func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, er
 	t := newTurn(snap.Clone(), in)
 	t.Basis.By = EntryFaulted
 	watch(t, nil)
+	ended(t)
 	if s := t.Snap; s.Compensating != nil || len(s.Compensations)+len(s.SubFrames) > 0 {
 		t.Halt(e)
 	} else {

@@ -185,7 +185,7 @@ type halting struct {
 var errHalted = errors.New("halted")
 
 func (h *halting) Commit(ctx context.Context, c store.Change) error {
-	if len(c.Entries) > 0 && c.Entries[0].Type == definition.EntryMigrated {
+	if len(c.Rows.Stream) > 0 && c.Rows.Stream[0].Type == definition.EntryMigrated {
 		if n := h.left.Add(-1); n == 0 || n == -1 { // what fails on a cached snapshot is tried again
 			return errHalted
 		}

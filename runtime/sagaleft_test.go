@@ -75,6 +75,37 @@ do:
 `
 )
 
+// A parent whose turn cannot be written knows still that its child has ended, and what undoes it: nobody
+// tells it again.
+func TestAnUnwrittenTurnKeepsTheEndOfItsChild(t *testing.T) {
+	t.Parallel()
+	const parent = `
+document: {dsl: '1.0.3', namespace: t, name: unwritten, version: '1.0.0'}
+do:
+  - a: {call: effect, with: {}, metadata: {compensate: {call: effect, with: {}}}}
+  - kid: {run: {workflow: {namespace: t, name: done, version: '1.0.0', input: '${ $workflow.input }'}}}
+  - deep: {run: {workflow: {namespace: t, name: done, version: '1.0.0', input: '${ reduce range(70) as $i (0; [.]) }'}}}
+`
+	const child = `
+document: {dsl: '1.0.3', namespace: t, name: done, version: '1.0.0'}
+do:
+  - k: {call: effect, with: {}, metadata: {compensate: {call: effect, with: {}}}}
+`
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		l := &ledger{}
+		n := start(t, fresh(), l.effect, with(parent, "a"), with(child, "k"))
+		n.begin(t, "i", "t/unwritten", map[string]string{"of": "!"})
+		n.faultedBy(t, "i", "signal.too-deep")
+		if _, err := n.rt.Operate(t.Context(), "i", engine.Compensate, nil, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		n.until(t, "i", func(i projections.Instance) bool { return i.Status == "compensated" })
+		if got, want := l.notes("!"), []string{"a", "k", "unk", "una"}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
+}
+
 // with has the steps of a document ask for a text and what it is of, and their
 // compensations for its reverse.
 func with(document string, names ...string) string {
