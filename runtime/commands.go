@@ -160,6 +160,8 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 			return nil, err
 		case *row.Processed:
 			return nil, problem.New(problem.Conflict, "command.settled", "command %d of %s is settled", at.position, at.instance)
+		case snap.Answered(c.Token):
+			return nil, problem.New(problem.Conflict, "command.settled", "command %d of %s is answered: the instance is suspended, and has the answer when it goes on", at.position, at.instance)
 		case row.ClaimedBy != "":
 			return nil, taken(row, row.ClaimedBy)
 		case c.Ack != 0 && givenUp(row):

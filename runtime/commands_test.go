@@ -185,6 +185,44 @@ func TestCompleteRacesTheNodesResult(t *testing.T) {
 	})
 }
 
+// What somebody has said of a command of a suspended instance is kept until that goes on: nobody performs
+// the command meanwhile, when the lease of who has said it ends or an operator asks.
+func TestWhatIsAnsweredIsNotPerformed(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), hourly(c), plainDoc)
+		n.begin(t, "i", "t/plain", nil)
+		n.waits(t, "i")
+		if _, err := n.rt.ClaimCommand(t.Context(), "i", 2, "ann", 2*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.rt.Operate(t.Context(), "i", engine.Suspend, nil, "olga"); err != nil {
+			t.Fatal(err)
+		}
+		n.settle(t, "i", engine.Buffered, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`5`), Actor: "ann"})
+		_, err := n.rt.RetryCommand(t.Context(), "i", 2, "olga")
+		code(t, err, "command.settled")
+		_, err = n.rt.ClaimCommand(t.Context(), "i", 2, "ann", time.Hour)
+		code(t, err, "command.settled")
+		eventually(t, "the end of the lease", func() bool {
+			queues, err := n.store.Backlog.Queues(t.Context())
+			i := slices.IndexFunc(queues, func(q backend.Queue) bool { return q.Name == string(store.Commands) })
+			return err == nil && i >= 0 && queues[i].Ready+queues[i].Leased == 0 && queues[i].Delayed == 1 // the attempt in an hour
+		})
+		n.rested(t)
+		if got := c.count(); got != 1 {
+			t.Errorf("performed %d times", got)
+		}
+		if _, err := n.rt.Operate(t.Context(), "i", engine.Resume, nil, "olga"); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.output(t, "i"); got != "5" {
+			t.Errorf("output %s", got)
+		}
+	})
+}
+
 func TestACommandIsClaimedOutside(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {

@@ -179,8 +179,7 @@ func (r *reconciler) overdue(ctx context.Context, id string, before time.Time) (
 	}
 	for _, w := range s.Waits {
 		due := moment(&s, &w)
-		kept := func(b snapshot.Buffered) bool { return b.Token == w.Token }
-		if !due.IsZero() && due.Before(before) && !slices.ContainsFunc(s.Buffer, kept) {
+		if !due.IsZero() && due.Before(before) && !s.Answered(w.Token) {
 			waits = append(waits, w)
 		}
 	}

@@ -356,6 +356,11 @@ func (s *Snapshot) Wait(token string) (Wait, bool) {
 	return Wait{}, false
 }
 
+// Answered reports whether the answer to a wait is kept, because the instance is suspended.
+func (s *Snapshot) Answered(token string) bool {
+	return token != "" && slices.ContainsFunc(s.Buffer, func(b Buffered) bool { return b.Token == token })
+}
+
 // standing orders the kinds of waits by what they tell about an instance:
 // somebody who must act comes before what the engine does by itself.
 var standing = []WaitKind{WaitTask, WaitEvent, WaitState, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}

@@ -9,17 +9,15 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 )
 
-// A command whose wait has been withdrawn (by a cancellation, a timeout, a
-// branch that lost) is settled by that commit, and its result would be stale.
-// The attempt under way is aborted: at once on the node that commits the
+// A command whose wait has been withdrawn (by a cancellation, a timeout, a branch that lost) is settled by that
+// commit, and its result would be stale. The attempt under way is aborted: at once on the node that commits the
 // withdrawal, and on another node when it next looks.
 
 // withdrawnEvery is how often a node looks whether another has settled the command of an
 // attempt: first when that has lasted between half of this and all of it.
 const withdrawnEvery = 2 * time.Second
 
-// attempted makes one attempt at a command, which abort may end from outside
-// by ending ctx.
+// attempted makes one attempt at a command, which abort may end from outside by ending ctx.
 func (d *Dispatcher) attempted(ctx context.Context, abort context.CancelFunc, j *Job) (json.RawMessage, *engine.Failure) {
 	// Where nobody waits, nobody withdraws; and what settles one that asks for an
 	// acknowledgement may be that, by a consumer that has not answered yet.

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -13,10 +12,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// The row of a command that asks for it is its acknowledgement (D5): pending
-// until a performer has succeeded, then delivered, then processed. What
-// delivers it again is the announcement of its next attempt, which is committed
-// with each delivery; nobody looks for rows that are late.
+// The row of a command that asks for it is its acknowledgement (D5): pending until a performer has succeeded, then
+// delivered, then processed. What delivers it again is the announcement of its next attempt, which is committed with
+// each delivery; nobody looks for rows that are late.
 
 // Notices of D5: what a row says of a command that is performed again.
 const (
@@ -30,9 +28,8 @@ const (
 // for, and that nobody has acknowledged.
 const codeAckMissing = "ack.missing"
 
-// Spoken is a command of which its consumer speaks, how often it was delivered,
-// with the delivery that is spoken of, and its age. What a consumer says changes
-// who has the command by a claim of any owner's: see Again and Abandon.
+// Spoken is a command of which its consumer speaks, how often it was delivered, with the delivery that is spoken of,
+// and its age. What a consumer says changes who has the command by a claim of any owner's: see Again and Abandon.
 func Spoken(row projections.Entry, age time.Duration) (j *Job, deliveries int, err error) {
 	j, err = jobOf(row)
 	j.age = age
@@ -45,8 +42,7 @@ func Spoken(row projections.Entry, age time.Duration) (j *Job, deliveries int, e
 // Command is the command of a job.
 func (j *Job) Command() engine.Command { return j.command }
 
-// delivered records that the consumer has got a command. When it has spoken
-// already, that counts, and this does not.
+// delivered records that the consumer has got a command. When it has spoken already, that counts, and this does not.
 func (r Record) delivered(ctx context.Context, j *Job) error {
 	note := ""
 	if j.deliveries > 0 {
@@ -76,16 +72,14 @@ func (r Record) overtaken(ctx context.Context, j *Job) (bool, error) {
 	return over, err
 }
 
-// outdated reports whether an announcement is not the last one made of its command,
-// or finds the answer to an acknowledged one kept by a suspended instance.
+// outdated reports whether an announcement is not the last one made of its command, or finds the answer kept by a
+// suspended instance.
 func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signal.Envelope, j *Job, row projections.Entry) (bool, error) {
-	if j.command.Ack == 0 { // who claims it outside, or has it tried at once, announces it anew
-		return env.DueAt.Before(row.NextAttemptAt), nil
-	}
-	if !env.DueAt.Equal(row.NextAttemptAt) {
+	// Who claims it outside, or has it tried at once, announces it anew.
+	if last := env.DueAt.Compare(row.NextAttemptAt); last < 0 || last > 0 && j.command.Ack != 0 {
 		return true, nil
 	}
-	if j.command.Token == "" || j.deliveries == 0 {
+	if j.command.Token == "" || j.command.Ack != 0 && j.deliveries == 0 {
 		return false, nil
 	}
 	snap, part, err := r.Load(ctx, delivery, j.Instance)
@@ -93,7 +87,7 @@ func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signa
 		return false, err
 	}
 	defer part.Release()
-	return slices.ContainsFunc(snap.Buffer, func(b snapshot.Buffered) bool { return b.Token == j.command.Token }), nil
+	return snap.Answered(j.command.Token), nil
 }
 
 // unacknowledged gives up a command that nobody has acknowledged, or taken, for AckAge.

@@ -48,8 +48,7 @@ type Job struct {
 // attempt is the number of the attempt that comes next, from 1.
 func (j *Job) attempt() int { return j.failures + j.deliveries + 1 }
 
-// place is where a command is: the node's own map goes by it, for commands that
-// repeat one effect have one key.
+// place is where a command is: the node's own map goes by it, for commands that repeat one effect have one key.
 type place struct {
 	instance string
 	position int64
@@ -74,18 +73,16 @@ func newJob(instance string, position int64, c engine.Command) *Job {
 	return j
 }
 
-// Reserve finds a place for a command that a turn is about to claim, or room to
-// wait for one; ok is false when this node does not perform it, or has neither.
-// Then come [Dispatcher.Launch] when the claim is durable, [Dispatcher.Cancel]
-// when it was not made, [Dispatcher.Resolve] when nobody knows.
+// Reserve finds a place for a command that a turn is about to claim, or room to wait for one; ok is false when this
+// node does not perform it, or has neither. Then come [Dispatcher.Launch] when the claim is durable,
+// [Dispatcher.Cancel] when it was not made, [Dispatcher.Resolve] when nobody knows.
 func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, since time.Time) (j *Job, ok bool) {
 	j = newJob(instance, position, c)
 	return j, d.outside.can(c.Target) && d.reserve(j, since)
 }
 
-// reserve finds a place for a command before it is claimed, or room to wait for
-// one, so that a node never claims more than it can hold. It may wait from since
-// on, for as long as its definition or the node says.
+// reserve finds a place for a command before it is claimed, or room to wait for one, so that a node never claims more
+// than it can hold. It may wait from since on, for as long as its definition or the node says.
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
 	j.To = admission.Destination(d.outside.destination(j))
 	if j.nextAt.After(since) && j.command.Ack == 0 { // a pause before a retry is no wait for a place
@@ -117,9 +114,8 @@ func (d *Dispatcher) Launch(jobs ...*Job) {
 	}
 }
 
-// start performs a command that has a place, on a worker that has nothing to do
-// or on a new one. Workers stay: their stacks have grown to what a turn needs,
-// and growing a new one costs as much as the turn.
+// start performs a command that has a place, on a worker that has nothing to do or on a new one. Workers stay: their
+// stacks have grown to what a turn needs, and growing a new one costs as much as the turn.
 func (d *Dispatcher) start(j *Job) {
 	select {
 	case d.jobs <- j:
@@ -128,9 +124,8 @@ func (d *Dispatcher) start(j *Job) {
 	}
 }
 
-// worker performs one command after the other, all in one context: a context of
-// its own for each would cost more than the rest of the work. An attempt that
-// is aborted ends it, and with it the worker.
+// worker performs one command after the other, all in one context: a context of its own for each would cost more than
+// the rest of the work. An attempt that is aborted ends it, and with it the worker.
 func (d *Dispatcher) worker(work context.Context, j *Job) {
 	ctx, abort := context.WithCancel(work)
 	defer abort()
@@ -153,9 +148,8 @@ func (d *Dispatcher) worker(work context.Context, j *Job) {
 	}
 }
 
-// perform makes one attempt and commits what came of it: the result as the
-// instance's next turn, or the failure and the time of the next attempt. It
-// reports whether the command goes on at another destination.
+// perform makes one attempt and commits what came of it: the result as the instance's next turn, or the failure and
+// the time of the next attempt. It reports whether the command goes on at another destination.
 func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *Job) (moved bool) {
 	if ctx.Err() != nil { // what gave it its place was given up with the node's work: it is not begun
 		return false
@@ -201,8 +195,7 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	return false
 }
 
-// healthOf is what an attempt says about its destination: an error that is not
-// the destination's own is an answer.
+// healthOf is what an attempt says about its destination: an error that is not the destination's own is an answer.
 func healthOf(f *engine.Failure) admission.Health {
 	switch {
 	case f == nil:
@@ -256,13 +249,11 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown, j.open), turn.Step, true)
 }
 
-// errOwnRetry says that no policy of the author is for a failure, so that the
-// node's own is.
+// errOwnRetry says that no policy of the author is for a failure, so that the node's own is.
 var errOwnRetry = fmt.Errorf("the node tries again itself: %w", turn.ErrUntouched)
 
-// authors gives a failure to the instance when a policy of its author retries
-// it: there is one budget of retries, and that is the author's where there is
-// one.
+// authors gives a failure to the instance when a policy of its author retries it: there is one budget of retries, and
+// that is the author's where there is one.
 func authors(token string, e snapshot.Error) turn.Decision {
 	return func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		ok, err := engine.Retries(def, *snap, token, e, in)
@@ -294,9 +285,8 @@ func Payload(output json.RawMessage) json.RawMessage {
 	return slices.Concat([]byte(`{"output":`), output, []byte("}"))
 }
 
-// answer applies a result as the instance's next turn. When the turn cannot be
-// decided, a final result goes to the signal queue, where the rules for failing
-// messages hold.
+// answer applies a result as the instance's next turn. When the turn cannot be decided, a final result goes to the
+// signal queue, where the rules for failing messages hold.
 func (r Record) answer(ctx context.Context, j *Job, result json.RawMessage, decide turn.Decision, final bool) error {
 	now := r.Now()
 	env := signal.Envelope{

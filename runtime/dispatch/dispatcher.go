@@ -27,9 +27,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Performer performs commands; activity.Performer is one. Perform is one
-// attempt, with the key that is the same on every attempt; its ctx ends when the
-// attempt is aborted or given up, but not when it is over.
+// Performer performs commands; activity.Performer is one. Perform is one attempt, with the key that is the same on
+// every attempt; its ctx ends when the attempt is aborted or given up, but not when it is over.
 type Performer interface {
 	Can(target string) bool
 	Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure)
@@ -54,8 +53,7 @@ type Config struct {
 
 	// Turn gives a signal to its instance; its outcome is never nil.
 	Turn func(ctx context.Context, env signal.Envelope, now time.Time, decide turn.Decision) (*engine.Outcome, error)
-	// Load reads a snapshot in the transaction of a delivery; its memory is taken
-	// until the part is released.
+	// Load reads a snapshot in the transaction of a delivery; its memory is taken until the part is released.
 	Load func(ctx context.Context, d store.Delivery, instance string) (*snapshot.Snapshot, *memory.Part, error)
 	// Publish gives an event to the instances of this installation that wait
 	// for it, and Lifecycle the events of one to the outside.
@@ -128,8 +126,7 @@ func (d *Dispatcher) Accept(work context.Context) {
 	d.Admission.Accept()
 }
 
-// Close takes nothing any more, gives back what waits, and returns when nothing
-// is performed.
+// Close takes nothing any more, gives back what waits, and returns when nothing is performed.
 func (d *Dispatcher) Close(work context.Context) {
 	d.Record.giveBack(work, d.Admission.Close()...)
 	d.Admission.Wait()

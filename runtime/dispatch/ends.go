@@ -15,8 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// can reports whether this node performs commands for target. Every node
-// publishes events.
+// can reports whether this node performs commands for target. Every node publishes events.
 func (o outside) can(target string) bool {
 	return target == engine.TargetEvent || target == engine.TargetLifecycle || o.Performer.Can(target)
 }
@@ -32,9 +31,8 @@ func (o outside) attempt(ctx context.Context, j *Job) (json.RawMessage, *engine.
 	return o.Performer.Perform(ctx, j.command, j.Key, j.attempt())
 }
 
-// emit publishes an event: to the instances that listen for it, and then, as a
-// stage of its own, to the outside where the performer has a target for it. An
-// attempt after the first does both again; an instance takes an event once, and
+// emit publishes an event: to the instances that listen for it, and then, as a stage of its own, to the outside where
+// the performer has a target for it. An attempt after the first does both again; an instance takes an event once, and
 // the outside knows it by source and id.
 func (o outside) emit(ctx context.Context, j *Job) *engine.Failure {
 	if j.inside {
@@ -75,10 +73,8 @@ func (r Record) ended(ctx context.Context, c store.Change) error {
 	return err
 }
 
-// Abandon gives a command back without announcing it again: what announces
-// it is a dead letter, and the command stays pending until an operator
-// replays that, with all its attempts and deliveries before it. Claim says who
-// has it.
+// Abandon gives a command back without announcing it again: what announces it is a dead letter, and the command stays
+// pending until an operator replays that, with all its attempts and deliveries before it. Claim says who has it.
 func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
 	now := r.Now().Truncate(time.Microsecond)                                            // as stores keep it
 	body, _ := signal.ForCommand(j.Instance, j.position, j.attempt(), now, now).Encode() // ids of the store's own

@@ -13,8 +13,7 @@ import (
 // unknownFor is how long a commit that was lost on its way may still take effect.
 const unknownFor = 15 * time.Second
 
-// Resolve finds out whether commands were claimed, on the places that are
-// reserved for them.
+// Resolve finds out whether commands were claimed, on the places that are reserved for them.
 func (d *Dispatcher) Resolve(list ...*Job) {
 	for _, j := range list {
 		go d.resolve(d.work, j)
@@ -48,10 +47,9 @@ func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 	d.Admission.Cancel(&j.Ticket)
 }
 
-// claimed says whether this node has the command, or known that it is somebody
-// else's or done with. Neither: the commit has not been made yet, or ever. What
-// stands at its place may be another command: the turn was decided again, or the
-// same start was tried twice, and that one was made. Whoever made it performs it.
+// claimed says whether this node has the command, or known that it is somebody else's or done with. Neither: the
+// commit has not been made yet, or ever. What stands at its place may be another command: the turn was decided again,
+// or the same start was tried twice, and that one was made. Whoever made it performs it.
 func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, err error) {
 	row, ok, err := d.Record.Entry(ctx, j.Instance, j.position)
 	if !ok {
@@ -81,9 +79,8 @@ func (r Record) answered(ctx context.Context, j *Job) (bool, error) {
 	return ok && row.Processed != nil && *row.Processed, err
 }
 
-// track notes that this node performs a command, and reports whether it did so
-// before: a command that was given back may come again before its worker is
-// done. An unresolved job does not perform it.
+// track notes that this node performs a command, and reports whether it did so before: a command that was given back
+// may come again before its worker is done. An unresolved job does not perform it.
 func (p *performing) track(j *Job) (again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,8 +26,7 @@ func (o outside) destination(j *Job) engine.Destination {
 	return o.Performer.Destination(j.command)
 }
 
-// goesOn reports whether a command has been performed at its first destination
-// only.
+// goesOn reports whether a command has been performed at its first destination only.
 func (o outside) goesOn(j *Job) bool {
 	if j.command.Target != engine.TargetEvent || j.inside {
 		return false
@@ -36,9 +35,8 @@ func (o outside) goesOn(j *Job) bool {
 	return o.Performer.Can(engine.TargetEvent)
 }
 
-// began counts the attempt of a command that has waited for its place, before
-// it is made: only what is in flight is an attempt. It reports false when
-// nobody wants the command any more.
+// began counts the attempt of a command that has waited for its place, before it is made: only what is in flight is
+// an attempt. It reports false when nobody wants the command any more.
 func (r Record) began(ctx context.Context, j *Job) (bool, error) {
 	if j.Counted {
 		return true, nil
@@ -141,8 +139,7 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	return d.Record.answer(ctx, j, Failed(&e, j.unknown, j.open), turn.Step, true)
 }
 
-// notSent is the error of a command that has waited for a place until it was
-// given up.
+// notSent is the error of a command that has waited for a place until it was given up.
 func notSent(why string) snapshot.Error {
 	return snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrCommunication, Status: 503, Title: "Not sent",
@@ -150,8 +147,7 @@ func notSent(why string) snapshot.Error {
 	}
 }
 
-// WaitsFor says what a command waits for on this node before it is sent; "" =
-// it does not wait here.
+// WaitsFor says what a command waits for on this node before it is sent; "" = it does not wait here.
 func (d *Dispatcher) WaitsFor(instance string, position int64) string {
 	d.performing.mu.Lock()
 	defer d.performing.mu.Unlock()
