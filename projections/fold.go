@@ -52,16 +52,17 @@ func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim f
 	return rows, nil
 }
 
-// visible reports whether something changed that the instance's row shows. A
-// turn that only goes from one command to the next does not: the row says
-// where the instance rests, and between two commands it does not.
+// visible reports whether something changed that the instance's row shows. A turn that only goes from one command to
+// the next does not: the row says where the instance rests, and between two commands it does not. Behind one it may
+// rest where it seemed to be before.
 func visible(prev, next *snapshot.Snapshot) bool {
 	if prev.Definition != next.Definition || prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) || prev.Error != nil && *prev.Error != *next.Error ||
 		len(prev.Ahead) != len(next.Ahead) {
 		return true
 	}
 	w, ok := next.Primary()
-	return ok && w.Kind != snapshot.WaitCommand && prev.At() != next.At()
+	before, _ := prev.Primary()
+	return ok && w.Kind != snapshot.WaitCommand && (before.Kind == snapshot.WaitCommand || prev.At() != next.At())
 }
 
 // maxDetail bounds the error text of an instance's row, in bytes; the whole

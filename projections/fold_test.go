@@ -61,6 +61,10 @@ func TestRowIsWrittenWhenTheInstanceRestsElsewhere(t *testing.T) {
 		return snapshot.Wait{Kind: snapshot.WaitCommand, Token: ptr, Pointer: ptr}
 	}
 	task := snapshot.Wait{Kind: snapshot.WaitTask, Token: "t", Pointer: "/do/2/ask"}
+	between := func(s snapshot.Snapshot) snapshot.Snapshot {
+		s.State.Name = "Open->Paid"
+		return s
+	}
 	faulted := state(3, snapshot.Faulted)
 	faulted.Error = &snapshot.Error{Type: "x", Title: "T", Detail: strings.Repeat("ü", 2000), Instance: "/do/1/b"}
 	other := faulted
@@ -76,6 +80,8 @@ func TestRowIsWrittenWhenTheInstanceRestsElsewhere(t *testing.T) {
 	}{
 		{"from call to call", state(1, snapshot.Waiting, command("/do/0/a")), state(2, snapshot.Waiting, command("/do/1/b")), false},
 		{"from call to person", state(1, snapshot.Waiting, command("/do/0/a")), state(2, snapshot.Waiting, task), true},
+		{"between two states, from call to person", between(state(1, snapshot.Waiting, command("/states/Open/a"))), between(state(2, snapshot.Waiting, task)), true},
+		{"from an attempt to the pause behind it", state(1, snapshot.Waiting, command("/do/0/a")), state(2, snapshot.Waiting, snapshot.Wait{Kind: snapshot.WaitRetry, Token: "r", Pointer: "/do/0/a"}), true},
 		{"still with the person", state(1, snapshot.Waiting, task), state(2, snapshot.Waiting, task), false},
 		{"to the end", state(1, snapshot.Waiting, task), state(2, snapshot.Completed), true},
 		{"to a fault", state(1, snapshot.Waiting, task), faulted, true},
