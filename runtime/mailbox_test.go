@@ -41,7 +41,7 @@ func TestQueuedEventsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		const entities, events = 5, 30
-		n := start(t, fresh(), nil, circleDoc)
+		n := startSet(t, fresh(), patient, nil, circleDoc)
 		var c store.Change
 		for i := range events {
 			for e := range entities {
@@ -306,6 +306,29 @@ func TestSignalsDoNotKeepTheirStartBehindThem(t *testing.T) {
 		n.request(t, "g", signal.Start{Definition: "t/gather", Input: json.RawMessage("null")})
 		if got := n.output(t, "g"); got != `["a","b","stop"]` {
 			t.Error(got)
+		}
+	})
+}
+
+// With a place for one message at a time, a start that is a repeat hands its signal to the instance that is there,
+// whose own messages wait for the place.
+func TestOnePlaceServesStartsAndSignals(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		const rounds = 40
+		n := startSet(t, fresh(), func(c *runtime.Config) { c.Handlers, c.SignalConsumers = 1, 8 }, nil, doc("ticks", `
+  - all: {listen: {to: {any: [{with: {type: tick}}], until: '${ length >= 80 }'}}}
+  - count: {set: '${ length }'}
+`))
+		if _, _, err := n.rt.Start(t.Context(), "x", signal.Start{Definition: "t/ticks", BusinessKey: "b", StartKey: "k"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i := range rounds {
+			n.queue(t, fmt.Sprint("y", i), fmt.Sprintf(`{"definition":"t/ticks","businessKey":"b","startKey":"k","signal":{"id":"first-%d","type":"tick"}}`, i))
+			n.send(t, fmt.Sprintf(`{"signalId":"s%d","workflowInstanceId":"x","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"type":"tick"}}`, i))
+		}
+		if got := n.output(t, "x"); got != fmt.Sprint(2*rounds) {
+			t.Errorf("output %s", got)
 		}
 	})
 }

@@ -270,7 +270,9 @@ func (u *Pump) Submit(ctx context.Context, s turn.Signal) (*engine.Outcome, erro
 func (u *Pump) Instead(ctx context.Context, d store.Delivery, held string, env signal.Envelope, now time.Time) error {
 	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Decide: turn.Step, Delivery: d}, noted: true}
 	if env.InstanceID != held {
+		<-u.server.slots // who serves that mailbox may wait for a place
 		_, err := u.server.submit(ctx, p)
+		u.server.slots <- struct{}{}
 		return err
 	}
 	u.server.serve(ctx, []*post{p})
