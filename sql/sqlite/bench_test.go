@@ -36,9 +36,8 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// BenchmarkBaseline is the bare loop that a step is measured against: the same
-// rows, written by one goroutine with prepared statements, a commit for every
-// 64 of them. Preparing the values is not counted.
+// BenchmarkBaseline is the bare loop that a step is measured against: the same rows, written by one goroutine with
+// prepared statements, a commit for every 64 of them. Preparing the values is not counted.
 func BenchmarkBaseline(b *testing.B) {
 	for _, group := range []int{64, 1} {
 		b.Run(fmt.Sprint("step-", group), func(b *testing.B) { baseline(b, group) })

@@ -238,8 +238,7 @@ func (t *tx) start(c *store.Change, task any, sum int64, next *pieces.Next) (int
 	return no, next.Written(no, s.Version, t.exec)
 }
 
-// remember keeps a number for the next snapshot of its instance, which is
-// checked against the row's own id.
+// remember keeps a number for the next snapshot of its instance, which is checked against the row's own id.
 func (t *tx) remember(id string, no int64) {
 	m := t.w.numbers
 	if len(m) >= numbersMax {

@@ -59,16 +59,14 @@ func (o *outbox) due(name store.Queue) iter.Seq[int] {
 	}
 }
 
-// assignment is a message that a waiter gets when the transaction is
-// committed, or without waiter is prefetched.
+// assignment is a message that a waiter gets when the transaction is committed, or without waiter is prefetched.
 type assignment struct {
 	q *queue
 	w *waiter
 	d *delivery
 }
 
-// settle writes the messages of the group, promotes what is due, and claims
-// for the receivers that wait.
+// settle writes the messages of the group, promotes what is due, and claims for the receivers that wait.
 func (o *outbox) settle() error {
 	for _, d := range o.tx.w.suspects {
 		if _, _, err := o.tx.exec("message_unlease", d.id, d.enq, o.tx.w.s.nodes.no); err != nil {
@@ -107,9 +105,8 @@ type wanting struct {
 	ready   bool // rows may be there
 }
 
-// returnPrefetched returns claimed messages that something else may now precede: a
-// message of smaller priority, one that came back, one that became due. All of
-// them go when a second process is there to want them.
+// returnPrefetched returns claimed messages that something else may now precede: a message of smaller priority, one
+// that came back, one that became due. All of them go when a second process is there to want them.
 func (o *outbox) returnPrefetched(all bool) error {
 	s := o.tx.w.s
 	all = all || !s.nodes.Alone()
@@ -229,10 +226,12 @@ func (o *outbox) insert(m *send, direct bool, waiting []*wanting) error {
 		s.queue(m.Queue).mayReady = true
 		s.mu.Unlock()
 	case stateDelay:
-		if next := s.due.Load(); next == 0 || m.visible < next {
+		next := s.due.Load()
+		if next == 0 || m.visible < next {
 			s.due.Store(m.visible)
-			o.notify = true
 		}
+		// One that is past says that nobody waits here: others must hear of what comes later, too.
+		o.notify = o.notify || next <= o.tx.now || m.visible < next
 	case stateLeased:
 		for _, v := range waiting {
 			if v.name == m.Queue {
@@ -333,8 +332,7 @@ func (o *outbox) committed() {
 	}
 }
 
-// handOver answers the waiters that settle took: with their messages, or by
-// letting them wait again.
+// handOver answers the waiters that settle took: with their messages, or by letting them wait again.
 func (o *outbox) handOver(ok bool) {
 	s := o.tx.w.s
 	s.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,9 +27,8 @@ const (
 	crashTurns  = 6   // versions every instance goes through
 )
 
-// work moves tokens: every message is one turn of the instance it names, and
-// sends itself again until the instance is done. It returns when ctx ends or
-// done says so.
+// work moves tokens: every message is one turn of the instance it names, and sends itself again until the instance is
+// done. It returns when ctx ends or done says so.
 func work(ctx context.Context, s *Store, each func(last bool)) error {
 	for {
 		d, err := s.Receive(ctx, store.Signals, nil)
@@ -65,7 +65,12 @@ func child(path string) error {
 	errs := make(chan error, 8)
 	for range 8 {
 		go func() {
-			errs <- work(context.Background(), s, func(bool) { os.Stdout.WriteString(".\n") })
+			errs <- work(context.Background(), s, func(bool) {
+				if n, err := os.Stdin.Read(make([]byte, 1)); n == 0 || err != nil {
+					select {} // it goes no further, however late it is killed
+				}
+				os.Stdout.WriteString(".\n")
+			})
 		}()
 	}
 	return <-errs
@@ -74,7 +79,7 @@ func child(path string) error {
 func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	s, err := Open(ctx, Options{Schema: schema.Tables{}, Path: path})
 	if err != nil {
@@ -133,11 +138,12 @@ func count(t *testing.T, s *Store, ctx context.Context, done func()) {
 	}
 }
 
-// kill starts a worker process and kills it after a number of turns.
+// kill starts a worker process and kills it after a number of turns, while it makes more.
 func kill(ctx context.Context, t *testing.T, path string, turns int) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), childEnv+"="+path)
 	cmd.Stderr = os.Stderr
+	cmd.Stdin = strings.NewReader(strings.Repeat(".", turns+100))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Error(err)

@@ -36,8 +36,7 @@ func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int6
 	return d
 }
 
-// MessageID names a message: a row id is used again after its row is gone; with
-// its time it is unique.
+// MessageID names a message: a row id is used again after its row is gone; with its time it is unique.
 func MessageID(id, enq int64) string {
 	return strconv.FormatInt(id, 10) + "." + strconv.FormatInt(enq, 36)
 }

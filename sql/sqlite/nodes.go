@@ -14,8 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// nodes is this node among those on the database: a row of WF_NODES, whose number
-// names its files.
+// nodes is this node among those on the database: a row of WF_NODES, whose number names its files.
 type nodes struct {
 	*files.Peers
 	s       *Store
@@ -127,8 +126,7 @@ func nodeRows(c *conn.Conn) (map[int64]string, error) {
 	return list, err
 }
 
-// recoverNode returns the messages of a dead node. Those its ledger names were
-// being worked on when it died.
+// recoverNode returns the messages of a dead node. Those its ledger names were being worked on when it died.
 func recoverNode(c *conn.Conn, no int64, ledger *os.File) error {
 	err := files.EachNoted(ledger, func(id, enq int64) error {
 		_, _, err := c.Exec("message_crashed", id, enq, no)
@@ -168,7 +166,12 @@ func (n *nodes) Look() { n.s.look() }
 
 // Recover implements files.Watcher.
 func (n *nodes) Recover(no int64, ledger *os.File) error {
-	err := n.change(func(c *conn.Conn) error { return recoverNode(c, no, ledger) })
+	err := n.change(func(c *conn.Conn) error {
+		if n.Succeeded(no, ledger) { // what has the number now lives
+			return nil
+		}
+		return recoverNode(c, no, ledger)
+	})
 	if !errors.Is(err, store.ErrClosed) {
 		n.trouble.Note(n.s.log, "sqlite: a dead node's messages cannot be given back yet", n.s.path, err)
 	}

@@ -30,8 +30,7 @@ func TestProbeCommits(t *testing.T) {
 	}
 }
 
-// TestProbeFindsAFileThatIsNotOurs: SQLite goes on writing to a file that has
-// no name any more.
+// TestProbeFindsAFileThatIsNotOurs: SQLite goes on writing to a file that has no name any more.
 func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(path string) error{
@@ -97,6 +96,7 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 			if err := away(path); err != nil {
 				t.Fatal(err)
 			}
+			begun := time.Now()
 			// What would be told as committed would be gone with the file.
 			if err := s.Commit(t.Context(), send); problem.CodeOf(err) != "store.moved" {
 				t.Errorf("a commit is told %v", err)
@@ -106,7 +106,7 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 					t.Fatalf("told %v", err)
 				}
 			}
-			if n := strings.Count(log.String(), "not ready"); n != 1 {
+			if n := strings.Count(log.String(), "not ready"); n < 1 || n > 1+int(time.Since(begun)/time.Second) { // a second is the least pause
 				t.Errorf("logged %d times:\n%s", n, log)
 			}
 		})
@@ -168,8 +168,7 @@ func TestOurDatabaseSaysSo(t *testing.T) {
 	}
 }
 
-// TestNoMigrationUnderALiveNode: a node of an older program would go on writing
-// by the schema that it knows.
+// TestNoMigrationUnderALiveNode: a node of an older program would go on writing by the schema that it knows.
 func TestNoMigrationUnderALiveNode(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -266,8 +265,7 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// A transaction that does not begin gives back nothing of the one before it: a
-// worker may have those messages by now.
+// A transaction that does not begin gives back nothing of the one before it: a worker may have those messages by now.
 func TestATransactionThatDoesNotBeginGivesNothingBack(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -283,8 +281,7 @@ func TestATransactionThatDoesNotBeginGivesNothingBack(t *testing.T) {
 	}
 }
 
-// A copy that "vacuum into" has made has no write-ahead log, and a path may be a
-// link to the file.
+// A copy that "vacuum into" has made has no write-ahead log, and a path may be a link to the file.
 func TestCopiesAndLinksAreOpened(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

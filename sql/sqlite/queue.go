@@ -9,8 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// receivers are the calls that wait for messages, and what is known in memory of
-// the queues.
+// receivers are the calls that wait for messages, and what is known in memory of the queues.
 type receivers struct {
 	micros func() int64
 	alone  func() bool // no other process may want what is prefetched
@@ -42,9 +41,8 @@ type queue struct {
 	waiters  []*waiter
 	mayReady bool // rows with STATE = 0 may exist
 
-	// prefetched has messages claimed for workers that have just finished one and
-	// are about to ask for the next, in the order in which they are due. It is
-	// used only while this is the only process, and is empty while anybody
+	// prefetched has messages claimed for workers that have just finished one and are about to ask for the next, in
+	// the order in which they are due. It is used only while this is the only process, and is empty while anybody
 	// waits.
 	prefetched []*delivery
 }

@@ -57,7 +57,7 @@ func TestPeerIsNotifiedOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		got := make(chan error, 1)
 		go func() {
 			d, err := b.Receive(ctx, store.Signals, nil)
@@ -82,7 +82,7 @@ func TestPeerIsNotifiedOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
 // received takes the next signal of a store.
 func received(t *testing.T, s *Store) *delivery {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	d, err := s.Receive(ctx, store.Signals, nil)
 	if err != nil {
@@ -91,8 +91,7 @@ func received(t *testing.T, s *Store) *delivery {
 	return d.(*delivery)
 }
 
-// The number of a row is used again: a delivery does not release the message that has
-// it now.
+// The number of a row is used again: a delivery does not release the message that has it now.
 func TestWhoReleasesALostMessageLeavesItsSuccessor(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "a.db"))

@@ -47,8 +47,7 @@ func (t *tx) instance(no int64, i *projections.Instance) error {
 // snapshot has it, and a parked instance is a third smaller without a copy.
 var inputMark = []byte{}
 
-// owner is the number of the instance that a row belongs to: of the change's,
-// unless the row names another.
+// owner is the number of the instance that a row belongs to: of the change's, unless the row names another.
 func (t *tx) owner(no int64, id, other string) (int64, error) {
 	if no != 0 && (other == id || other == "") {
 		return no, nil

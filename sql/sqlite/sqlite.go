@@ -42,9 +42,8 @@ type Durability int
 const (
 	// Full: the loss of power. The disk is synced before a commit returns.
 	Full Durability = iota
-	// ProcessCrash: the end of the process, however sudden. A loss of power
-	// takes the file back to an earlier commit, losing what outside callers
-	// were told.
+	// ProcessCrash: the end of the process, however sudden. A loss of power takes the file back to an earlier commit,
+	// losing what outside callers were told.
 	ProcessCrash
 )
 
@@ -62,8 +61,7 @@ const (
 
 // Schema makes the tables that the store works on.
 type Schema interface {
-	// Migrate makes them in a new database, and brings those of an older program up
-	// to date, all or nothing.
+	// Migrate makes them in a new database, and brings those of an older program up to date, all or nothing.
 	Migrate(c *conn.Conn, path string) error
 	// Check refuses a database whose tables are not those that Migrate makes.
 	Check(c *conn.Conn, path string) error
@@ -117,9 +115,8 @@ type Store struct {
 	done    sync.WaitGroup
 }
 
-// Open opens the store, makes or migrates its file, and returns what nodes
-// that have died held. Its problems: store.newer, store.corrupt,
-// store.read-only, store.full, store.busy, store.node-in-use.
+// Open opens the store, makes or migrates its file, and returns what nodes that have died held. Its problems:
+// store.newer, store.corrupt, store.read-only, store.full, store.busy, store.node-in-use.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o, err := o.complete()
 	if err != nil {

@@ -7,16 +7,14 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Tx is the transaction that the writer has open, for extras: they bring their
-// own statements (Options.Statements).
+// Tx is the transaction that the writer has open, for extras: they bring their own statements (Options.Statements).
 type Tx struct{ t *tx }
 
 // Extra writes what a change has for a feature outside of the kernel.
 type Extra interface {
 	// Guard refuses what is not as the change expects it, before rows are written.
 	Guard(t Tx, c *store.Change) error
-	// Write writes rows of a change, which is about the instance with a number and
-	// an id; 0 = it names none.
+	// Write writes rows of a change, which is about the instance with a number and an id; 0 = it names none.
 	Write(t Tx, no int64, id string, c *store.Change) error
 	// Forget drops what was remembered of a transaction, which is rolled back.
 	Forget()
@@ -55,8 +53,7 @@ func (x Tx) Returned(q store.Queue) {
 	x.t.out.returned = append(x.t.out.returned, q)
 }
 
-// Owner is the number of the instance that a row belongs to: of the change's, unless
-// the row names another.
+// Owner is the number of the instance that a row belongs to: of the change's, unless the row names another.
 func (x Tx) Owner(no int64, id, other string) (int64, error) { return x.t.owner(no, id, other) }
 
 // Rest drops what the writer remembers of instances.

@@ -167,9 +167,8 @@ func (w *writer) group(first *job) {
 	}
 }
 
-// A log of LogPages is copied into the database after each commit, as far as
-// readers allow, and begun anew when nobody reads it. Readers that take turns
-// would let it grow for ever: beyond logMax, and with each logStep more, the
+// A log of LogPages is copied into the database after each commit, as far as readers allow, and begun anew when
+// nobody reads it. Readers that take turns would let it grow for ever: beyond logMax, and with each logStep more, the
 // writer waits for those who read now, who are followed by none in the log.
 const (
 	logMax  = 2 * logStep // what is left of a longer one that is begun anew
@@ -214,9 +213,8 @@ func (w *writer) transact(first *job) error {
 	return err
 }
 
-// makeRoom copies the write-ahead log into the database, as far as readers
-// allow, so that the next commit begins it anew in the room that it has. SQLite
-// does so after commits, and on a full disk there are none.
+// makeRoom copies the write-ahead log into the database, as far as readers allow, so that the next commit begins it
+// anew in the room that it has. SQLite does so after commits, and on a full disk there are none.
 func (w *writer) makeRoom() {
 	if err := w.c.Script("pragma wal_checkpoint(passive)"); err != nil {
 		w.s.log.Debug("sqlite: the log cannot be copied into the database", "path", w.s.path, "error", err)
@@ -305,9 +303,8 @@ func (w *writer) fill(j *job) error {
 	return nil
 }
 
-// again runs the members once more in a new transaction, each in a savepoint,
-// so that each gets its own answer. One that ends the transaction for all gets
-// it, too, and stays away while the others begin anew.
+// again runs the members once more in a new transaction, each in a savepoint, so that each gets its own answer. One
+// that ends the transaction for all gets it, too, and stays away while the others begin anew.
 func (w *writer) again() error {
 	w.rollback()
 	if err := w.begin(); err != nil {
@@ -344,9 +341,8 @@ func (w *writer) again() error {
 	return nil
 }
 
-// How long the writer waits for the write lock of another process. A process
-// that is stopped while it writes cannot be fenced: until it goes on or ends,
-// calls are refused with store.busy, after the first that has waited long the
+// How long the writer waits for the write lock of another process. A process that is stopped while it writes cannot
+// be fenced: until it goes on or ends, calls are refused with store.busy, after the first that has waited long the
 // others at once, as far as SQLite is asked at all.
 const (
 	busyWait  = 5 * time.Second

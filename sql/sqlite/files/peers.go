@@ -147,6 +147,14 @@ func (p *Peers) remove(no int64, f *os.File) {
 	}
 }
 
+// Succeeded reports whether the files with a number have become another's than f is of: of one whose joining was rolled
+// back the next has the number.
+func (p *Peers) Succeeded(no int64, f *os.File) bool {
+	mine, errMine := f.Stat()
+	named, err := os.Stat(p.file(no, "node"))
+	return errMine == nil && err == nil && !os.SameFile(mine, named)
+}
+
 // Scan finds the peers, and reports whether there are new ones.
 func (p *Peers) Scan() (found bool) {
 	names, err := nodeFiles(p.dir)

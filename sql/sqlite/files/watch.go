@@ -91,9 +91,11 @@ func (p *Peers) check(w Watcher) {
 		if other.wakeFile != nil {
 			other.wakeFile.Close()
 		}
+		succeeded := p.Succeeded(no, other.file)
 		p.Remove(no, other.file)
 		p.mu.Lock()
 		delete(p.peers, no)
+		p.missed = p.missed || succeeded
 		p.alone.Store(len(p.peers) == 0 && !p.missed)
 		p.mu.Unlock()
 		w.Failed()
