@@ -22,7 +22,7 @@ import (
 func TestBrokenSessionsLeaveTheQueueMoving(t *testing.T) {
 	t.Parallel()
 	d := oracletest.StandIn(t, testdb.Install)
-	n := startSet(t, d.DSN(), func(c *runtime.Config) { c.RetryDelay = time.Second }, nil, circleDoc)
+	n := startSet(t, d.DSN(), func(c *runtime.Config) { patient(c); c.RetryDelay = time.Second }, nil, circleDoc)
 	send := func(reference string, i int) store.Send {
 		s := trigger("t/ring", reference, fmt.Sprintf("e-%d", i), "")
 		s.Signal.Type, s.Signal.Data = []string{"ab", "bc", "ca"}[i%3], json.RawMessage(`{}`)

@@ -247,7 +247,7 @@ func TestAReplayGoesToWhereItCameFrom(t *testing.T) {
 				t.Fatal(err)
 			}
 			receive := func() store.Delivery {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
 				d, err := db.Queue.Receive(ctx, q, nil)
 				if err != nil {

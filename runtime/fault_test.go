@@ -138,7 +138,7 @@ func (f *faulty) number(query string) (n int) {
 
 // scenario lives the life of a node under a fault, and says how it ended.
 func (f *faulty) scenario(fault string) string {
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Minute)
 	defer cancel()
 	f.runs++
 	id := fmt.Sprintf("i-%d", f.runs)

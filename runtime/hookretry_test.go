@@ -180,7 +180,7 @@ do:
   - safe:
       try: [{pay: {call: effect, with: {hook: pay}}}]
       catch:
-        retry: {delay: PT8S, limit: {duration: PT8.5S}}
+        retry: {delay: PT12S, limit: {duration: PT20S}}
         do: [{give: {set: {up: '${ $error.title != null }'}}}]
 `
 
@@ -192,7 +192,7 @@ func TestALateRetryDoesNotBegin(t *testing.T) {
 		out := &failing{down: map[string]int{"pay": -1, "first": -1}, calls: map[string]int{}}
 		place := fresh()
 		n := start(t, place, out.effect, hookedDocument, lateDocument)
-		n.publish(t, policyOf("1.0.0", "{Review: {retry: {delay: PT8S, limit: {duration: PT8.5S}}}}"))
+		n.publish(t, policyOf("1.0.0", "{Review: {retry: {delay: PT12S, limit: {duration: PT20S}}}}"))
 		hooked, err := n.trigger(t, "t/policed", "late", "submit")
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestALateRetryDoesNotBegin(t *testing.T) {
 		}
 		await.Until(t, "the time of all retries passes", func() (bool, any) {
 			now := n.store.Clock.Now()
-			return now.After(due.Add(1100 * time.Millisecond)), now
+			return now.After(due.Add(9 * time.Second)), now
 		})
 		for _, id := range []string{hooked, caught} {
 			if _, err := n.rt.Operate(t.Context(), id, engine.Resume, nil, "ops"); err != nil {

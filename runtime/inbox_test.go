@@ -41,7 +41,7 @@ var twiceDoc = doc("twice", `
 func TestEarlyEventIsKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
-		n := keeping(t, fresh(), time.Minute, nil, listenDoc, twiceDoc)
+		n := keeping(t, fresh(), time.Hour, nil, listenDoc, twiceDoc)
 		n.event(t, paid("1", 7), 0)
 		n.event(t, paid("1", 7), 0)
 		n.begin(t, "other", "t/listen", map[string]any{"order": 8})
@@ -90,8 +90,8 @@ func TestEventAndListenNeverMissEachOther(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
-		n := keeping(t, place, time.Minute, nil, listenDoc)
-		other := keeping(t, place, time.Minute, nil, listenDoc)
+		n := keeping(t, place, time.Hour, nil, listenDoc)
+		other := keeping(t, place, time.Hour, nil, listenDoc)
 		const pairs = 40
 		var wg sync.WaitGroup
 		for i := range pairs {

@@ -29,7 +29,7 @@ func (killer) Begin(*engine.Turn, json.RawMessage) error { die(); return nil }
 // killerChild is a node that lives until nothing kills it any more: its
 // command and its message have been taken out of circulation.
 func killerChild() int {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	lethal := func(context.Context, json.RawMessage) (any, error) { die(); return nil, nil }
 	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), nil, lethal, callDoc)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -19,6 +20,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
+
+// patient has what was refused for want of one before it wait as long as a busy machine takes.
+func patient(c *runtime.Config) { c.OrderGrace = time.Minute }
 
 // Somebody has a row of an instance locked, for as long as it takes: twice as many
 // signals for it as the node has consumers hold up no other instance, nor does a call
@@ -33,7 +37,7 @@ func TestALockedInstanceHoldsUpNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			place := testdb.OnOracle(t)()
-			n := start(t, place, nil, circleDoc) // 4 consumers
+			n := startSet(t, place, patient, nil, circleDoc) // 4 consumers
 			send := func(reference string, i int) store.Send {
 				s := trigger("t/ring", reference, fmt.Sprintf("e-%d", i), "")
 				s.Signal.Type, s.Signal.Data = []string{"ab", "bc", "ca"}[i%3], json.RawMessage(`{}`)
@@ -67,7 +71,7 @@ func TestALockedInstanceHoldsUpNoOther(t *testing.T) {
 				commit(send("free", i))
 				applied("free", i+1)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // which the lock of this test outlasts
 			defer cancel()
 			s := trigger("t/ring", "locked", fmt.Sprintf("e-%d", events), "")
 			s.Signal.Type, s.Signal.Data = "ab", json.RawMessage(`{}`)
@@ -173,7 +177,7 @@ func TestLockedRowsHoldUpNoOther(t *testing.T) {
 				if k.answer == nil {
 					break
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which no lock of this test outlasts
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // which no lock of this test outlasts
 				err := k.answer(ctx, n, name(i))
 				late := ctx.Err() != nil
 				cancel()
@@ -196,9 +200,10 @@ func TestLockedRowsHoldUpNoOther(t *testing.T) {
 				}
 				n.until(t, id, status("completed"))
 			}
-			from := time.Now()
-			if err := n.close(); err != nil || time.Since(from) > drain+5*time.Second {
-				t.Errorf("it stops after %s: %v", time.Since(from), err)
+			closed := make(chan error, 1)
+			go func() { closed <- n.close() }()
+			if err, ok := await.Receive(closed, func() any { return nil }); err != nil || !ok {
+				t.Errorf("while the lock lasts it has stopped: %t, %v", ok, err)
 			}
 			if err := release(); err != nil {
 				t.Fatal(err)
@@ -223,7 +228,7 @@ func TestLockedRowsHoldUpNoOther(t *testing.T) {
 func TestALongLineKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	place := testdb.OnOracle(t)()
-	n := start(t, place, nil, circleDoc)
+	n := startSet(t, place, patient, nil, circleDoc)
 	send := func(reference string, first, last int) {
 		t.Helper()
 		var list []store.Send
@@ -256,8 +261,9 @@ func TestALongLineKeepsItsOrder(t *testing.T) {
 		send("free", i, i)
 		applied("free", i+1)
 	}
-	before, since := again(), time.Now()
-	eventually(t, "all have come again", func() bool { return again() >= before+signals })
+	since, before := time.Now(), again()
+	// For some rounds: those that fall due while a busy machine stands still come at once.
+	eventually(t, "all have come again", func() bool { return again() >= before+2*signals })
 	if rate := float64(again()-before) / time.Since(since).Seconds(); rate > 150 {
 		t.Errorf("%.0f messages are sent again in a second", rate)
 	}

@@ -55,9 +55,7 @@ func TestTurnsWaitForMemory(t *testing.T) {
 				_, err := rt.Operate(ctx, "a", engine.Suspend, nil, "eve")
 				left <- err
 			}()
-			for until := time.Now().Add(20 * time.Second); pool.Waiting() == 0 && time.Now().Before(until); {
-				time.Sleep(time.Millisecond)
-			}
+			eventually(t, "it waits for memory", func() bool { return pool.Waiting() > 0 })
 			cancel()
 			if err := <-left; !errors.Is(err, context.Canceled) {
 				t.Errorf("without memory: %v", err)

@@ -131,7 +131,7 @@ func openOn(ctx context.Context, st *testdb.Database, set func(*runtime.Config),
 	if os.Getenv("AQUEDUCT_TEST_NODE") == "chaos" {
 		attempts, crashes = 1000, 1000 // each death of a node takes one of both
 	}
-	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: attempts, Initial: 10 * time.Millisecond, Max: time.Second}})
+	performer := activity.New(activity.Config{Timeout: time.Hour, Policy: activity.Policy{MaxAttempts: attempts, Initial: 10 * time.Millisecond, Max: time.Second}})
 	if effect != nil {
 		performer.Register("effect", effect)
 		performer.Register(engine.TargetEvent, effect)

@@ -190,17 +190,17 @@ func TestARetryHasItsTimeToWaitForAPlace(t *testing.T) {
 			return 1, nil
 		}
 		if begun.Add(1) == 1 {
-			return nil, activity.RetryAfter(errors.New("busy"), 4*time.Second)
+			return nil, activity.RetryAfter(errors.New("busy"), 16*time.Second)
 		}
 		return 1, nil
 	}, `
 document: {dsl: '1.0.3', namespace: t, name: patient, version: '1.0.0'}
 do:
-  - call: {call: effect, with: {said: work}, metadata: {giveUpAfter: PT3S}}
+  - call: {call: effect, with: {said: work}, metadata: {giveUpAfter: PT15S}}
 `, doc("block", "\n  - block: {call: effect, with: {said: block}}\n"))
 	n.begin(t, "i", "t/patient", nil)
-	eventually(t, "first attempt", func() bool { return n.row(t, "i").NextAttemptAt.After(time.Now()) })
-	due := n.row(t, "i").NextAttemptAt
+	var due time.Time
+	eventually(t, "first attempt", func() bool { due = n.row(t, "i").NextAttemptAt; return due.After(time.Now()) })
 	n.begin(t, "b", "t/block", nil)
 	<-blocked
 	eventually(t, "the retry waits", func() bool { return time.Now().After(due.Add(700 * time.Millisecond)) })

@@ -7,10 +7,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 )
 
 const quietDocument = `
@@ -40,8 +42,9 @@ func TestAStateSaysWhichNoticesLeave(t *testing.T) {
 		defer consumer.Close()
 		effect := func(context.Context, json.RawMessage) (any, error) { return nil, nil }
 		place := fresh()
-		n := start(t, place, effect, strings.Replace(quietDocument, "URL", consumer.URL, 1))
-		other := start(t, place, effect)
+		often := func(c *runtime.Config) { c.AckPause = time.Second } // however long this has taken
+		n := startSet(t, place, often, effect, strings.Replace(quietDocument, "URL", consumer.URL, 1))
+		other := startSet(t, place, often, effect)
 		left := func(id, kind string) (count int) {
 			t.Helper()
 			for _, r := range n.entries(t, id, "EventEmitted") {

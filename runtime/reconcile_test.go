@@ -186,9 +186,11 @@ func TestATurnThatWasLostIsTakenAgain(t *testing.T) {
 		a := startAged(t, fresh(), func(c *runtime.Config) {
 			c.Limits.Steps, c.Rates = 10, runtime.Rates{Loops: 1, Burst: 1}
 		}, doc("next", tasks.String()+"\n"))
-		for before := range 30 { // each has a second: the next turn of the last is half a minute away
-			a.begin(t, fmt.Sprint("before-", before), "t/next", map[string]any{})
-		}
+		// Each has a second, and the first that of two hours later: the next turn of the other is as far away.
+		a.ahead.Store(int64(2 * time.Hour))
+		a.begin(t, "before", "t/next", map[string]any{})
+		a.output(t, "before")
+		a.ahead.Store(0)
 		a.begin(t, "i", "t/next", map[string]any{})
 		a.waits(t, "i", snapshot.WaitNext)
 		a.looked(t)
@@ -196,7 +198,7 @@ func TestATurnThatWasLostIsTakenAgain(t *testing.T) {
 			t.Errorf("%d turns have a message, and get another", n)
 		}
 		a.purge(t)
-		a.ahead.Store(int64(2 * time.Hour))
+		a.ahead.Store(int64(4 * time.Hour))
 		a.output(t, "i")
 		if n := a.resent(t); n == 0 {
 			t.Error("it went on by itself")

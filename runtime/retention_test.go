@@ -147,6 +147,7 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
   - two: {set: {n: '${ 1 + {} }'}}
 `)
 	waitingDoc := doc("waiting", "  - on: {run: {workflow: {namespace: t, name: stuck}}}\n")
+	const window = 10 * time.Second // in which even a busy machine has made the dead letter of one
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		effect := func(_ context.Context, input json.RawMessage) (any, error) {
 			if strings.Contains(string(input), `"back":true`) {
@@ -155,7 +156,7 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
 			return 1, nil
 		}
 		n := retainingOf(t, fresh(), func(c *runtime.Config) {
-			c.RetentionKeep, c.Windows.Faulted = time.Millisecond, 500*time.Millisecond
+			c.RetentionKeep, c.Windows.Faulted = time.Millisecond, window
 		}, effect, lostDoc, stuckDoc, typoDoc, waitingDoc, listenDoc, fmt.Sprintf(carefulDoc, "lost"))
 		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
 		n.begin(t, "waiting", "t/waiting", nil)
@@ -174,11 +175,11 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
 				return err == nil && len(p.Items) == 0 && n.counted(t, "aqueduct_purged_total")["instances"] == 3
 			})
 		}
-		if got := n.auditedAs(t, "cancel", "lost"); got != "retention.faulted: kept for 500ms" {
+		if got := n.auditedAs(t, "cancel", "lost"); got != "retention.faulted: kept for "+window.String() {
 			t.Errorf("it was cancelled because of %q", got)
 		}
 		p, err := n.store.Audit.Audit(t.Context(), backend.AuditQuery{Action: "discard", InstanceID: "lost"})
-		if err != nil || len(p.Items) != 1 || p.Items[0].Reason != "retention.faulted: kept for 500ms" {
+		if err != nil || len(p.Items) != 1 || p.Items[0].Reason != "retention.faulted: kept for "+window.String() {
 			t.Errorf("its dead letter is discarded as %+v, %v", p.Items, err)
 		}
 		for id, want := range map[string]string{"live": "waiting", "stuck": "faulted", stuck: "faulted", "typo": "faulted", "waiting": "waiting"} {

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/program"
-	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
 // There is one budget of retries: where a policy of the author is for a
@@ -64,18 +62,26 @@ func TestOneBudgetOfRetries(t *testing.T) {
 // its first retries each waits.
 func TestEndlessRetriesArePaced(t *testing.T) {
 	t.Parallel()
-	var calls atomic.Int64
+	var mu sync.Mutex
+	var calls []time.Time
 	n := start(t, t.TempDir()+"/a.db", func(context.Context, json.RawMessage) (any, error) {
-		calls.Add(1)
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, time.Now())
 		return nil, errors.New("down")
 	}, doc("endless", `
   - safe: {try: [{work: {call: effect}}], catch: {retry: {}}}
 `))
 	n.begin(t, "i", "t/endless", nil)
-	n.until(t, "i", func(projections.Instance) bool { return calls.Load() > program.EagerRetries })
-	begun := time.Now()
-	n.until(t, "i", func(projections.Instance) bool { return calls.Load() > program.EagerRetries+2 })
-	if took := time.Since(begun); took < program.MinRetryDelay {
+	const paced = program.EagerRetries + 2 // retries, of which two are
+	eventually(t, "retries", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(calls) > paced
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if took := calls[paced].Sub(calls[program.EagerRetries]); took < program.MinRetryDelay {
 		t.Errorf("two retries more after %s", took)
 	}
 }

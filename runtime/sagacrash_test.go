@@ -219,6 +219,13 @@ func (b *brink) drive(ctx context.Context, n *testNode, url string, ids []string
 		}
 		b.mu.Unlock()
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, done := range b.count {
+		if b.at > 0 && done >= b.at { // its last operation has just been made, and stops there
+			die()
+		}
+	}
 	return nil
 }
 

@@ -65,13 +65,13 @@ do:
 document: {dsl: '1.0.3', namespace: t, name: left, version: '1.0.0'}
 do:
   - a: {call: effect, with: {}, metadata: {compensate: {call: effect, with: {}}}}
-  - kid: {run: {workflow: {namespace: t, name: kid, version: '1.0.0', input: '${ $workflow.input }'}}, timeout: {after: PT3S}}
+  - kid: {run: {workflow: {namespace: t, name: kid, version: '1.0.0', input: '${ $workflow.input }'}}, timeout: {after: PT15S}}
 `
 	ledgerChild = `
 document: {dsl: '1.0.3', namespace: t, name: kid, version: '1.0.0'}
 do:
   - k: {call: effect, with: {}, metadata: {compensate: {call: effect, with: {}}}}
-  - wait: {wait: PT4S}
+  - wait: {wait: PT16S}
 `
 )
 

@@ -46,10 +46,10 @@ func deliveredUnasked(t *testing.T, place string, byRule bool) {
 	away := httptest.NewServer(nil)
 	away.Close()
 	n := start(t, place, nil, policedDocument)
-	n.rt.Config.AckAge = 20 * time.Second // a busy machine is slow, and delays are whole seconds on Oracle
+	n.rt.Config.AckAge = 6 * time.Second // of who is away
 	n.publish(t, policyOf("1.0.0", `{Draft: {timeout: PT9H}}
 consumers: {a: {endpoint: '`+consumer.URL+`', within: PT0.1S}, b: {endpoint: '`+away.URL+`', within: PT0.1S}}
-deliveries: [{states: [Review], consumers: a, await: true`+rule+`}, {states: [Draft], event: back, consumers: b`+last+`}]`))
+deliveries: [{states: [Review], consumers: a, retry: {limit: {duration: PT1H}}, await: true`+rule+`}, {states: [Draft], event: back, consumers: b`+last+`}]`))
 	trigger := func(event string) string {
 		t.Helper()
 		id, _, _, err := n.rt.StartOrSignal(t.Context(), "", signal.Start{

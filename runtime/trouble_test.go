@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -82,9 +85,11 @@ func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 func TestMessagesAreGivenBackInOrder(t *testing.T) {
 	t.Parallel()
 	s := &troubled{}
+	var log told
 	n := configured(t, testdb.OnFile(t)(), func(c *runtime.Config) {
 		c.Store = s.wraps(c.Store)
 		c.SignalConsumers, c.RetryDelay = 30, time.Second
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	}, gatherDoc)
 	n.begin(t, "g", "t/gather", nil)
 	begun := time.Now()
@@ -109,8 +114,9 @@ func TestMessagesAreGivenBackInOrder(t *testing.T) {
 	if err := json.Unmarshal([]byte(n.output(t, "g")), &got); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %s", took)
+	// A busy machine may take as long without the pauses.
+	if took, pauses := time.Since(begun), strings.Count(log.text(), "messages are given back"); took > 20*time.Second && pauses > 10 {
+		t.Errorf("it took %s, with %d pauses", took, pauses)
 	}
 }
 
@@ -157,13 +163,10 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- n.close() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("close: %v", err)
-		}
-	case <-time.After(20 * time.Second):
+	if err, ok := await.Receive(ended, func() any { return nil }); !ok {
 		t.Fatal("the node does not end")
+	} else if err != nil {
+		t.Errorf("close: %v", err)
 	}
 }
 

@@ -327,11 +327,12 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestTheProviderHangs(t *testing.T) {
 	s, p := believing(t)
 	h := &hanging{}
-	p.asks.next, p.client.Timeout = h, 300*time.Millisecond
+	p.asks.next = h
 	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); err != nil {
 		t.Fatal(err)
 	}
 	s.Rotate()
+	p.client.Timeout = 300 * time.Millisecond
 	h.hangs.Store(true)
 	token := s.Sign(anna(nil))
 	var all sync.WaitGroup

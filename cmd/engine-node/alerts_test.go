@@ -70,7 +70,7 @@ func TestAlertsFire(t *testing.T) {
 	if _, _, err := c.Publish(t.Context(), "calls.yaml", []byte(strings.ReplaceAll(calling, "ENDPOINT", url+"/healthz"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/calls"}, 20*time.Second); err != nil {
+	if _, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/calls"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Instances(t.Context(), client.InstanceQuery{}); err != nil {

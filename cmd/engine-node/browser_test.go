@@ -24,7 +24,7 @@ import (
 
 // browserPatience is how long a page may take to say what it should, on a machine
 // that is busy.
-const browserPatience = time.Minute
+const browserPatience = 5 * time.Minute
 
 // browser is a real one, of somebody who looks at a console.
 type browser struct {
@@ -51,7 +51,7 @@ func atBrowser(t *testing.T, base string, flags ...chromedp.ExecAllocatorOption)
 	if path == "" {
 		t.Skip("THE CONSOLE IS NOT SEEN BY A BROWSER: there is none; .ci/install-browser installs Debian's")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(browserPatience))
 	options = append(options, flags...)
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -79,7 +79,7 @@ func (b *browser) notice(ev any) {
 	case *runtime.EventExceptionThrown:
 		wrong = "exception: " + e.ExceptionDetails.Text
 	case *cdplog.EventEntryAdded:
-		if e.Entry.Level == "error" && !strings.Contains(e.Entry.Text, "responded with a status of 4") && !strings.Contains(e.Entry.Text, "ERR_CONNECTION_REFUSED") {
+		if e.Entry.Level == "error" && !strings.Contains(e.Entry.Text, "responded with a status of 4") && !strings.Contains(e.Entry.Text, "ERR_CONNECTION_REFUSED") && !strings.Contains(e.Entry.Text, "ERR_CONNECTION_RESET") && !strings.Contains(e.Entry.Text, "ERR_EMPTY_RESPONSE") {
 			wrong = "log: " + e.Entry.Text
 		}
 	case *network.EventRequestWillBeSent:

@@ -139,7 +139,7 @@ func TestWaitIsToldByTheCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := int64(0)
-	for k := range 5 { // on a busy machine a look at the row may see the end before the commit has told of it
+	for k := range 50 { // on a busy machine a look at the row may see the end before the commit has told of it
 		snaps.read.Store(0)
 		toldOnce(t, c, fmt.Sprint("k", k))
 		if read = snaps.read.Load(); read <= 1 { // of the caller who found it
@@ -158,7 +158,7 @@ func toldOnce(t *testing.T, c *client.Client, key string) {
 	}
 	ends := make(chan end, 2)
 	go func() {
-		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: key, Input: json.RawMessage(`{"n":1}`)}, 30*time.Second)
+		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: key, Input: json.RawMessage(`{"n":1}`)}, time.Minute)
 		ends <- end{d, err}
 	}()
 	var id string
@@ -170,7 +170,7 @@ func toldOnce(t *testing.T, c *client.Client, key string) {
 		return id != "", err
 	})
 	go func() { // another caller, whose start finds it
-		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: key}, 30*time.Second)
+		d, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/go", StartKey: key}, time.Minute)
 		ends <- end{d, err}
 	}()
 	if _, err := c.Signal(t.Context(), id, client.SignalRequest{Type: "go"}); err != nil {
@@ -215,7 +215,7 @@ func TestWaitSeesAnotherNodesCommit(t *testing.T) {
 	defer func() { stop(); <-done }()
 	d, created, err := cl.Start(t.Context(), client.StartRequest{
 		Definition: "test/go", Input: json.RawMessage(`{"n":1}`), Signal: &client.SignalRequest{Type: "go"},
-	}, 30*time.Second)
+	}, time.Minute)
 	if err != nil || !created || d.Status != "completed" {
 		t.Fatalf("%+v %t %v", d, created, err)
 	}

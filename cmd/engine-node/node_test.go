@@ -113,7 +113,7 @@ func TestEveryOperation(t *testing.T) {
 	if err != nil || done.Status != "completed" || done.CompletedBy != "ann" || len(done.Events) < 3 {
 		t.Fatalf("%+v %v", done, err)
 	}
-	end, _, err := c.Start(ctx, client.StartRequest{Definition: "test/ask", BusinessKey: "k", StartKey: "s"}, 20*time.Second)
+	end, _, err := c.Start(ctx, client.StartRequest{Definition: "test/ask", BusinessKey: "k", StartKey: "s"}, time.Minute)
 	if err != nil || end.Status != "completed" || string(end.Output) != "[2]" || end.EndedAt.IsZero() {
 		t.Fatalf("%+v %v", end, err)
 	}

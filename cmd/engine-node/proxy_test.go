@@ -14,8 +14,9 @@ import (
 )
 
 // standsBefore runs HAProxy before nodes of a script, as it is shipped: proxy CONFIGURATION
-// SCHEME FILE..., each file with the address of a node. Only ports, and where its
-// certificate is, differ from what is shipped. Its address is in $PROXY.
+// SCHEME FILE..., each file with the address of a node. Only ports, where its
+// certificate is, and how long a node on a busy machine may take to say that it is ready
+// differ from what is shipped. Its address is in $PROXY.
 func standsBefore(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: proxy CONFIGURATION SCHEME FILE...")
@@ -31,6 +32,8 @@ func standsBefore(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text = regexp.MustCompile(`bind :\d+`).ReplaceAllString(text, "bind "+address)
 	text = strings.ReplaceAll(text, "/usr/local/etc/haproxy/tls.pem", ts.MkAbs("tls.pem"))
+	text = strings.ReplaceAll(text, "    timeout connect 2s\n", "    timeout connect 60s\n    timeout check 60s\n")
+	text = strings.ReplaceAll(text, " check-ssl verify none inter 2s ", " check-ssl verify none inter 20s ")
 	for i, file := range args[2:] {
 		u, err := url.Parse(strings.TrimSpace(ts.ReadFile(file)))
 		ts.Check(err)

@@ -215,7 +215,7 @@ func TestATraceGoesOnAfterACrash(t *testing.T) {
 	if err := os.WriteFile(headers, []byte("# of the receiver\nAuthorization: Bearer first\n\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	flags := []string{"--tracing-endpoint", receiver.URL, "--tracing-headers-file", headers}
+	flags := []string{"--tracing-endpoint", receiver.URL, "--tracing-headers-file", headers, "--activity-timeout", "1h"}
 	database := filepath.Join(dir, "a.db")
 
 	first := serveApart(t, "first", database, flags...)
@@ -322,7 +322,7 @@ func TestAReceiverThatHangsHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if i, _, err := n.client.Start(t.Context(), client.StartRequest{Definition: "test/two"}, 20*time.Second); err != nil || i.Status != "completed" {
+		if i, _, err := n.client.Start(t.Context(), client.StartRequest{Definition: "test/two"}, time.Minute); err != nil || i.Status != "completed" {
 			t.Fatalf("%+v %v", i, err)
 		}
 	}
@@ -333,7 +333,7 @@ func TestAReceiverThatHangsHoldsNobodyUp(t *testing.T) {
 	if err := n.ends(t, syscall.SIGTERM); err != nil {
 		t.Fatalf("%v\n%s", err, n.said(t))
 	}
-	if took := time.Since(began); took < time.Second || took > 30*time.Second {
+	if took := time.Since(began); took < time.Second || took > 2*time.Minute {
 		t.Errorf("the node stopped after %s", took)
 	}
 	if !strings.Contains(n.said(t), "spans were dropped") || !strings.Contains(n.said(t), "reason=stopped") {

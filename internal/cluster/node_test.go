@@ -11,7 +11,7 @@ import (
 )
 
 // startMax is how long a node may take to be ready on a loaded machine.
-const startMax = 60 * time.Second
+const startMax = 10 * time.Minute
 
 // node is a process of engine-node serve.
 type node struct{ *nodes.Node }

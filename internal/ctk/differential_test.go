@@ -34,7 +34,7 @@ func lookAheads(s string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.MatchTimeout = time.Second
+	p.MatchTimeout = 20 * time.Second
 	return lookAhead{p}, nil
 }
 

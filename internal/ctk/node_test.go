@@ -54,7 +54,7 @@ type job struct {
 }
 
 // limit bounds one process.
-const limit = 60 * time.Second
+const limit = 10 * time.Minute
 
 // errKilled says that a process was killed where its job said.
 var errKilled = errors.New("killed")

@@ -65,7 +65,7 @@ func (a *applications) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		InstanceID string
 		OccurredAt time.Time
 	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.InstanceID != "order" || body.OccurredAt.Sub(a.begun).Abs() > time.Minute {
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.InstanceID != "order" || body.OccurredAt.Sub(a.begun).Abs() > 15*time.Minute {
 		a.bad = append(a.bad, fmt.Sprint(body, err))
 	}
 	who, age := strings.TrimPrefix(r.URL.Path, "/"), a.clock.now().Sub(a.begun)

@@ -75,7 +75,7 @@ func (h *history) check(t *testing.T, initial string, do sequential) {
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprint(input, " -> ", output) },
 	}
-	result, info := porcupine.CheckOperationsVerbose(model, h.list, time.Minute)
+	result, info := porcupine.CheckOperationsVerbose(model, h.list, 10*time.Minute)
 	if result == porcupine.Ok {
 		return
 	}
@@ -109,7 +109,7 @@ func pairs(t *testing.T, test func(t *testing.T, nodes [2]*world)) {
 		},
 		"oracle": func() func(context.Context) (*testdb.Database, error) {
 			schema := testdb.OnOracle(t)()
-			return func(ctx context.Context) (*testdb.Database, error) { return testdb.Open(ctx, schema) }
+			return func(ctx context.Context) (*testdb.Database, error) { return testdb.OpenLasting(ctx, schema) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package oraclefacts
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -64,17 +63,11 @@ func breakBlock(r *rig, q aq.Queue, b *aq.Beside) {
 	db, err := aq.Open(aq.Options{DSN: r.dsn, Wait: 30 * time.Second})
 	r.must(err)
 	defer db.Close()
-	s, err := db.Session(r.Context())
-	r.must(err)
+	s := brokenOff(r, db, func(ctx context.Context, s *aq.Session) error {
+		_, err := s.DequeueBeside(ctx, q, b)
+		return err
+	})
 	defer s.Close()
-	r.must(s.Begin(r.Context()))
-	ctx, cancel := context.WithCancel(r.Context())
-	time.AfterFunc(500*time.Millisecond, cancel)
-	begun := time.Now()
-	if _, err = s.DequeueBeside(ctx, q, b); !errors.Is(err, aq.ErrBroken) || !s.Good() {
-		r.Fatal(err)
-	}
-	r.note("%.2f s after the break", (time.Since(begun) - 500*time.Millisecond).Seconds())
 	if _, err := s.ExecContext(r.Context(), "BEGIN NULL; END;"); err != nil {
 		r.Error(err)
 	}

@@ -308,8 +308,14 @@ func newNodePlayer(t *testing.T, c kitCase) *nodePlayer {
 			t.Fatal(err)
 		}
 	}
+	timeout := time.Minute
+	for _, list := range c.replies {
+		if slices.ContainsFunc(list, func(r reply) bool { return r.never }) {
+			timeout = time.Second
+		}
+	}
 	performer := activity.New(activity.Config{
-		Timeout: 300 * time.Millisecond, Policy: activity.Policy{Initial: time.Millisecond, Max: 2 * time.Millisecond},
+		Timeout: timeout, Policy: activity.Policy{Initial: time.Millisecond, Max: 2 * time.Millisecond},
 		Egress: activity.Egress{Allow: []string{"127.0.0.1"}},
 	})
 	for name := range c.replies {

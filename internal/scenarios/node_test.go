@@ -36,7 +36,7 @@ type place struct {
 func (p place) open(ctx context.Context, clock time.Duration) (database, error) {
 	if p.dsn != "" {
 		return oracle.Open(ctx, oracle.Options{
-			DSN: p.dsn, Now: func() time.Time { return time.Now().Add(clock) }, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
+			DSN: p.dsn, Now: func() time.Time { return time.Now().Add(clock) }, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: 10 * time.Second, // a node that lives may be late
 		})
 	}
 	return embedded.Open(ctx, sqlite.Options{Path: p.dir + "/a.db"})

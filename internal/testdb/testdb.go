@@ -75,23 +75,32 @@ const fewConsumers = 4
 
 // Open opens a place. On Oracle a node has few sessions and is dead soon.
 func Open(ctx context.Context, place string) (*Database, error) {
-	return open(ctx, place, &steps.Set{}, fewConsumers)
+	return open(ctx, place, &steps.Set{}, fewConsumers, deadSoon)
+}
+
+// OpenLasting opens a place for a node that nobody kills, beside others: on a busy
+// machine its heart may be late, and they do not take it for dead.
+func OpenLasting(ctx context.Context, place string) (*Database, error) {
+	return open(ctx, place, &steps.Set{}, fewConsumers, time.Minute)
 }
 
 // OpenWith opens a place whose turns may have steps of the application.
 func OpenWith(ctx context.Context, place string, set *steps.Set) (*Database, error) {
-	return open(ctx, place, set, fewConsumers)
+	return open(ctx, place, set, fewConsumers, deadSoon)
 }
 
 // OpenWide opens a place for a node that holds so many deliveries of a queue at once.
 func OpenWide(ctx context.Context, place string, consumers int) (*Database, error) {
-	return open(ctx, place, &steps.Set{}, consumers)
+	return open(ctx, place, &steps.Set{}, consumers, deadSoon)
 }
 
-func open(ctx context.Context, place string, set *steps.Set, consumers int) (*Database, error) {
+// deadSoon is how long a node of a test may be silent on Oracle until others take it for dead.
+const deadSoon = 10 * time.Second
+
+func open(ctx context.Context, place string, set *steps.Set, consumers int, deadAfter time.Duration) (*Database, error) {
 	if strings.HasPrefix(place, "user=") {
 		return At(oracle.Open(ctx, oracle.Options{
-			DSN: place, Steps: set, Consumers: consumers, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
+			DSN: place, Steps: set, Consumers: consumers, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: deadAfter,
 		}))
 	}
 	return At(embedded.Open(ctx, sqlite.Options{Path: place, Perform: embedded.Steps(set)}))

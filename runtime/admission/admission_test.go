@@ -283,7 +283,7 @@ func TestThoseThatWaitedAreCountedTogether(t *testing.T) {
 		<-hold
 	}})
 	for i := range 8 {
-		if !l.add(fmt.Sprint(i), "a", "", time.Minute) {
+		if !l.add(fmt.Sprint(i), "a", "", time.Hour) {
 			t.Fatal(i)
 		}
 	}

@@ -94,7 +94,7 @@ func TestRetentionDeletesPayloadsWithoutMessage(t *testing.T) {
 	for _, c := range []struct {
 		before time.Time
 		want   int
-	}{{time.Now().Add(-time.Minute), 3}, {time.Now().Add(time.Minute), 2}, {time.Now().Add(time.Minute), 2}} {
+	}{{time.Now().Add(-time.Hour), 3}, {time.Now().Add(time.Minute), 2}, {time.Now().Add(time.Minute), 2}} {
 		_, err := s.Parts().Retention.Purge(ctx, c.before, 10)
 		must(t, err)
 		if n := payloads(t, s); n != c.want {
@@ -176,7 +176,7 @@ func TestEveryCallOfALargeTurnMayFail(t *testing.T) {
 func faultyLarge(t *testing.T, s *Store, action string, k int) {
 	t.Helper()
 	id := fmt.Sprintf("%s-%d", action, k)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
 	defer cancel()
 	first := storetest.Step(&snapshot.Snapshot{InstanceID: id, Status: snapshot.Running}, "n")
 	first.Send = []store.Send{{Queue: store.Signals, Body: bigBody("go")}}

@@ -38,7 +38,7 @@ func faulty(t *testing.T, s *Store, action string, k int) {
 	t.Helper()
 	fault := fmt.Sprintf("%s-%d", action, k)
 	id := fault
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
 	defer cancel()
 	snap := &snapshot.Snapshot{InstanceID: id, Status: snapshot.Running}
 	first := storetest.Step(snap, "n")

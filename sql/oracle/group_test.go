@@ -58,7 +58,7 @@ func TestChangesThatWaitAreWrittenTogether(t *testing.T) {
 	s := opened(t, Options{DSN: fresh(t), Node: "n", Writers: 1})
 	for n, want := range map[int]int64{1: 1, 2: 1, 3: 2, 4: 1, 9: 3} {
 		var calls int64
-		for round := range 5 { // a session that has been quiet goes another way
+		for round := range 50 { // a session that has been quiet goes another way
 			name := fmt.Sprint(n, "-", round)
 			if err := s.Commit(t.Context(), starting(name)); err != nil {
 				t.Fatal(err)

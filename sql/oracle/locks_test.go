@@ -242,7 +242,7 @@ func TestNoStatementWaitsForALock(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
 		err = soon(ctx, func() error {
 			if by := swept[name]; by != "" {
 				n, err := sweep(ctx, s.db, name, by, args...)
@@ -275,6 +275,10 @@ func columnsOf(t *testing.T, name string) string {
 	t.Helper()
 	return slices.Sorted(maps.Keys(tables(t)[name]))[0]
 }
+
+// lockPatience is what a test waits for what waits for a lock, which nobody gives up
+// meanwhile: it is only waited out where the store is wrong.
+const lockPatience = 5 * time.Minute
 
 // soon waits for f as long as ctx lets it.
 func soon(ctx context.Context, f func() error) error {
@@ -319,7 +323,7 @@ func TestSweepsPassOverLocks(t *testing.T) {
 			}
 		}()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
 	defer cancel()
 	if n, err := s.Parts().Retention.Purge(ctx, before, 1000); n != many-2 || err != nil {
 		t.Errorf("%d instances of %d are purged, of which two are locked: %v", n, many, err)
@@ -401,7 +405,7 @@ func TestACallerIsToldWhoseRowsAreLocked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
 		from := time.Now()
 		err = soon(ctx, func() error { return s.Commit(ctx, next()) })
 		cancel()
@@ -419,7 +423,7 @@ func TestACallerIsToldWhoseRowsAreLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
 	defer cancel()
 	err = soon(ctx, func() error { _, _, err := s.Parts().Identity.Raise(ctx); return err })
 	if problem.CodeOf(err) != "store.locked" {

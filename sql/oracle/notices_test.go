@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -106,7 +107,7 @@ func TestANoticeComesByTheCommitOfItsDeadLetter(t *testing.T) {
 	}
 	ch := make(chan got, 1)
 	go func() {
-		n, m, err := readNotice(t.Context(), tool, a.owner+".WF_DLQ_Q", "SHOP", 30*time.Second)
+		n, m, err := readNotice(t.Context(), tool, a.owner+".WF_DLQ_Q", "SHOP", lockPatience)
 		ch <- got{n, m, err}
 	}()
 	refused := deadLetterOf("l-never")
@@ -143,11 +144,15 @@ func TestANoticeCostsNoRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		before := s.Counts().Calls
-		if err := s.Commit(t.Context(), deadLetterOf("l")); err != nil {
-			t.Fatal(err)
+		least := int64(math.MaxInt64)
+		for i := range 10 { // on a busy machine it may not be known any more, now and then
+			before := s.Counts().Calls
+			if err := s.Commit(t.Context(), deadLetterOf(fmt.Sprint("l-", i))); err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, s.Counts().Calls-before)
 		}
-		return s.Counts().Calls - before
+		return least
 	}
 	if with, without := calls(0), calls(-1); with != without {
 		t.Errorf("%d calls, %d without a notice", with, without)
@@ -242,14 +247,14 @@ func TestDeadLettersOfTheDatabaseHaveNotices(t *testing.T) {
 func TestNoticesExpireAndAreForgotten(t *testing.T) {
 	t.Parallel()
 	d := standIn(t)
-	s := opened(t, Options{DSN: d.DSN(), Node: "n", Notices: time.Second})
+	s := opened(t, Options{DSN: d.DSN(), Node: "n", Notices: time.Hour})
 	ctx := t.Context()
 	db := connected(t, d.DSN())
 	subscribe(t, db, "OPS")
 	if err := s.Commit(ctx, deadLetterOf("l-1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Postgres(ctx, "UPDATE ocisim.aq_msg SET expire_at = expire_at - interval '2s'; SELECT ocisim.aq_sweep(NULL)"); err != nil {
+	if _, err := d.Postgres(ctx, "UPDATE ocisim.aq_msg SET expire_at = expire_at - interval '2h'; SELECT ocisim.aq_sweep(NULL)"); err != nil {
 		t.Fatal(err)
 	}
 	state := func() (text string) {
@@ -435,7 +440,7 @@ func diesUnderFault(t *testing.T, s *Store, action string, k int) {
 		t.Fatal(action, k, err)
 	}
 	arm(t, s, action, k)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
 	defer cancel()
 	for messages(t, s) > 0 {
 		d, err := s.Receive(ctx, store.Signals, nil)

@@ -144,10 +144,11 @@ func TestOperatorsReadTheViews(t *testing.T) {
 	c.refuses(t, c.application, "select count(*) from AQUEDUCT.WF_V_MESSAGES", 1031, 942)
 }
 
-// near says whether a moment in UTC is so far from now, to a minute.
+// near says whether a moment in UTC is so far from now, as near as a busy machine can tell
+// it from another time zone.
 func near(moment string, from time.Duration) bool {
 	at, err := time.Parse(time.DateTime, moment)
-	return err == nil && (time.Until(at)-from).Abs() < time.Minute
+	return err == nil && (time.Until(at)-from).Abs() < 15*time.Minute
 }
 
 // TestAnExpiredMessageSaysWhereItWas: and why the database has given it up.

@@ -37,7 +37,7 @@ type Harness struct {
 
 // patience bounds every wait of a case: it is never waited out where the store
 // is right.
-const patience = 5 * time.Minute
+const patience = 20 * time.Minute
 
 // at is a moment with microseconds, which every store keeps.
 var at = time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC)

@@ -91,7 +91,7 @@ Feature: Sub-workflows
     Given the definition:
       """yaml
       document: {dsl: '1.0.3', namespace: t, name: limits, version: '1.0.0'}
-      timeout: {after: PT1.5S}
+      timeout: {after: PT8S}
       do:
         - first:
             try: [{slow: {wait: PT1H, timeout: {after: PT0.05S}}}]

@@ -6,7 +6,7 @@ Feature: Operators
       """yaml
       document: {dsl: '1.0.3', namespace: t, name: nap, version: '1.0.0'}
       do:
-        - nap: {wait: PT2S} # the operator is faster
+        - nap: {wait: PT8S} # the operator is faster
         - hear: {listen: {to: {one: {with: {type: done}}}}}
       """
     When instance "i" of "t/nap" starts with {}

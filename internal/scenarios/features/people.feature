@@ -98,7 +98,7 @@ Feature: People
             with:
               candidateGroups: [finance]
               excludedUsers: [eve]
-              due: {after: {seconds: 1}}
+              due: {after: {seconds: 8}}
               escalateTo: [leads]
             output: {as: .completedBy}
       """
@@ -139,7 +139,7 @@ Feature: People
                       - person: {call: humanTask, with: {due: {after: PT1H}}}
                       - child: {run: {workflow: {namespace: t, name: inner, version: '1.0.0'}}}
                       - timer: {wait: {hours: 2}}
-                  timeout: {after: {seconds: 2}}
+                  timeout: {after: {seconds: 8}}
             catch:
               errors: {with: {status: 408}}
               do:

@@ -89,7 +89,7 @@ Feature: Signals and tokens
     Examples:
       | timeout | first                                    | second                                   | output         | loser         |
       | PT1H    | the result {"n": 1} arrives for "result" | the timer of "timeout" fires             | {"n": 1}       | TimerDue      |
-      | PT3S    | "i" waits at "/do/1/hear"                | the result {"n": 1} arrives for "result" | {"late": true} | TaskCompleted |
+      | PT8S    | "i" waits at "/do/1/hear"                | the result {"n": 1} arrives for "result" | {"late": true} | TaskCompleted |
 
   @S16
   Scenario: A signal over the limit is refused and changes nothing
