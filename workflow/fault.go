@@ -67,8 +67,13 @@ func (r *run) broken(a arrival, err error) error {
 	if err := r.keep(a); err != nil {
 		return err
 	}
-	r.t.Halt(snapshot.Error{Type: TypeBase + f.code, Status: 500, Title: "Decision failed", Detail: f.Error(), Instance: a.pointer})
+	r.halt(a.pointer, f)
 	return nil
+}
+
+// halt stops the instance at a step.
+func (r *run) halt(pointer string, f *fault) {
+	r.t.Halt(snapshot.Error{Type: TypeBase + f.code, Status: 500, Title: "Decision failed", Detail: f.Error(), Instance: pointer})
 }
 
 // keep keeps an arrival in its frame, to be decided about later.
