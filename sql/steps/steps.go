@@ -202,6 +202,7 @@ func (s *Set) unknown(target string) error {
 	return e
 }
 
+// recovered calls a function and writes its result, whose own code may panic, too.
 func recovered(ctx context.Context, f Func, tx Session, in request) (value any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -211,7 +212,10 @@ func recovered(ctx context.Context, f Func, tx Session, in request) (value any, 
 	if len(in.Args) == 0 {
 		in.Args = jsontext.Value("{}")
 	}
-	return f(ctx, program{tx}, json.RawMessage(in.Args))
+	if value, err = f(ctx, program{tx}, json.RawMessage(in.Args)); err != nil {
+		return nil, err
+	}
+	return encoded(value)
 }
 
 // program is a transaction for a Go function, whose statements are held to what those of
@@ -306,8 +310,8 @@ func (s *Set) Perform(session Session, target string, input json.RawMessage) (js
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	value, err := do(ctx, session, in)
-	var output json.RawMessage
-	if err == nil {
+	output, written := value.(json.RawMessage)
+	if err == nil && !written {
 		output, err = encoded(value)
 	}
 	over := session.Over() // a function may have passed over the error that ended it
