@@ -270,7 +270,17 @@ func invalid(detail string) *Failure {
 	return &Failure{Type: "validation", Status: 400, Title: "Invalid arguments", Detail: detail}
 }
 
-// valueOf is a JSON value as it is bound: an object or an array as its text.
+// maxDigits is how many digits a whole number may have: those of a NUMBER of Oracle.
+const maxDigits = 38
+
+// TooManyBits is the failure of an argument that is a whole number of more than 64 bits, for a
+// database that would round it.
+func TooManyBits(name string, n json.Number) *Failure {
+	return invalid("argument " + name + ": " + n.String() + " has more than 64 bits, and this database would round it; give it as a text")
+}
+
+// valueOf is a JSON value as it is bound: an object or an array as its text, a whole number
+// exactly, one of more than 64 bits as a json.Number.
 func valueOf(raw jsontext.Value) (any, error) {
 	switch raw.Kind() {
 	case 'n':
@@ -284,6 +294,12 @@ func valueOf(raw jsontext.Value) (any, error) {
 	case '0':
 		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return n, nil
+		}
+		if digits := strings.TrimPrefix(string(raw), "-"); !strings.ContainsAny(digits, ".eE") {
+			if len(digits) > maxDigits {
+				return nil, fmt.Errorf("a whole number of %d digits; at most %d", len(digits), maxDigits)
+			}
+			return json.Number(raw), nil
 		}
 		return strconv.ParseFloat(string(raw), 64)
 	}

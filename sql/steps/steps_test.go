@@ -53,3 +53,24 @@ func TestAPanicIsAnErrorOfTheTask(t *testing.T) {
 		}
 	}
 }
+
+// A whole number is bound as it is, also one that a float would round.
+func TestWholeNumbersAreBoundExactly(t *testing.T) {
+	t.Parallel()
+	set := Set{statements: map[string]Statement{"put": {Name: "put", Text: "insert into t values (:n)", Params: []string{"n"}}}}
+	for number, want := range map[string]any{
+		"9007199254740993":                        int64(9007199254740993),
+		"-9223372036854775808":                    int64(-9223372036854775808),
+		"9223372036854775808":                     json.Number("9223372036854775808"),
+		"-99999999999999999999999999999999999999": json.Number("-99999999999999999999999999999999999999"),
+		"999999999999999999999999999999999999999": nil,
+		"0.5":  0.5,
+		"1e20": 1e20,
+	} {
+		tx := &session{}
+		_, raised, err := set.Perform(tx, "sql/put", []byte(`{"args":{"n":`+number+`}}`))
+		if err != nil || (raised != nil) != (want == nil) || tx.args["n"] != want {
+			t.Errorf("%s is bound as %#v, want %#v: %+v, %v", number, tx.args["n"], want, raised, err)
+		}
+	}
+}
