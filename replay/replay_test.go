@@ -352,11 +352,11 @@ func TestOtherRulesAreNoDifference(t *testing.T) {
 	t.Parallel()
 	before := func(s []projections.Entry) {
 		for k := range s {
-			s[k].Metadata = []byte(strings.Replace(string(s[k].Metadata), `,"rules":1`, "", 1))
+			s[k].Metadata = []byte(strings.Replace(string(s[k].Metadata), `,"rules":2`, "", 1))
 		}
 	}
 	i := loan(t)
-	if !strings.Contains(string(i.stream[0].Metadata), `,"rules":1`) {
+	if !strings.Contains(string(i.stream[0].Metadata), `,"rules":2`) {
 		t.Fatalf("%s", i.stream[0].Metadata)
 	}
 	before(i.stream)

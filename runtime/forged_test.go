@@ -37,7 +37,7 @@ func TestATimerIsNotForgedEarlier(t *testing.T) {
 		}
 		eventually(t, "stale", func() bool {
 			entries, err := n.store.Streams.Stream(t.Context(), "i", 1, 0)
-			return err == nil && len(entries) == 1 && entries[0].Type == "TimerDue" && string(entries[0].Metadata) == `{"disposition":"stale","version":2,"basis":{"wait":1,"rules":1}}`
+			return err == nil && len(entries) == 1 && entries[0].Type == "TimerDue" && string(entries[0].Metadata) == `{"disposition":"stale","version":2,"basis":{"wait":1,"rules":2}}`
 		})
 		eventually(t, "delay of the other", func() bool {
 			queues, err := n.store.Backlog.Queues(t.Context())

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,14 @@ func TestARewindAsksAgain(t *testing.T) {
 	}
 	if c := commandOf(out); c.Target != "f" || c.Key != key || c.Token == begun.Waits[0].Token || s.Version != 3 || s.Incarnation != "inc" {
 		t.Errorf("asked %+v at version %d", c, s.Version)
+	}
+	// What is asked for later has its key, too, though the instance took a turn more.
+	again := &played{t: t, in: in, snap: s}
+	again.asks(def, engine.Suspend)
+	again.asks(def, engine.Resume)
+	again.comes(def, snapshot.WaitCommand, `{"output":"x"}`)
+	if c := again.commands; len(c) != 1 || c[0].Target != "g" || c[0].Key != commandOf(second).Key {
+		t.Errorf("asked later: %+v, and before %+v", c, commandOf(second))
 	}
 	// A stream may have a rewind of before, whose snapshot is JSON.
 	with := asBefore(t, begun)
@@ -155,4 +164,35 @@ func asBefore(t *testing.T, past snapshot.Snapshot) json.RawMessage {
 		t.Fatal(err)
 	}
 	return with
+}
+
+// TestKeysOfBeforeGoOn: an instance of an engine that numbered decisions by their versions
+// goes on with other numbers than it had, also beside such an engine.
+func TestKeysOfBeforeGoOn(t *testing.T) {
+	t.Parallel()
+	call := workflow.Call[int, string]("call", "f")
+	w := workflow.New[int]("t/round", "1.0.0")
+	workflow.Start(w, func(n int, _ workflow.Input[any]) (int, workflow.Do) { return n, workflow.Do{call.With(1)} })
+	workflow.On(w, call, func(n int, _ workflow.Input[string]) (int, workflow.Do) { return n, workflow.Do{call.With(1)} })
+	def := made(t, w)
+	p := play(t, def)
+	before := func(version int) { // it has been decided by one of those
+		p.snap.Version, p.snap.Branches[0].Frames[0].Jumps = int64(version), version
+	}
+	before(7)
+	p.snap.Branches[0].Arm = 0
+	p.comes(def, snapshot.WaitCommand, `{"output":""}`)
+	p.asks(def, engine.Suspend)
+	p.asks(def, engine.Resume)
+	p.comes(def, snapshot.WaitCommand, `{"output":""}`)
+	before(12)
+	p.comes(def, snapshot.WaitCommand, `{"output":""}`)
+	p.asks(def, engine.Suspend)
+	var visits []string
+	for _, c := range p.commands {
+		visits = append(visits, strings.Split(c.Key, "/")[3])
+	}
+	if got := strings.Join(visits, " "); got != "1 8 9 13" {
+		t.Errorf("decisions have the numbers %s", got)
+	}
 }

@@ -503,3 +503,45 @@ func TestAnInstanceGoesOnInANewerVersion(t *testing.T) {
 		t.Errorf("%+v: %s", s.Definition, s.State.Output)
 	}
 }
+
+// TestDecisionsOfOneTurnAskForDifferentEffects: what an instance took while it was suspended is
+// decided about in one turn, and each decision publishes an event, calls and records of its own.
+func TestDecisionsOfOneTurnAskForDifferentEffects(t *testing.T) {
+	t.Parallel()
+	item, next := workflow.Call[int, string]("item", "f"), workflow.Call[int, string]("next", "g")
+	w := workflow.New[notes]("t/parts", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{item.With(1).Of(1), item.With(2).Of(2), item.With(3).Of(3)}
+	})
+	workflow.On(w, item, func(n notes, in workflow.Input[string]) (notes, workflow.Do) {
+		do := workflow.Do{workflow.Emit("step.done", map[string]int{}), workflow.Compensation("part", "undo", 1)}
+		if len(n) > 0 {
+			do = append(do, workflow.Withdraw(next, 0))
+		}
+		return append(n, in.Value), append(do, next.With(1))
+	})
+	workflow.On(w, next, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) { return n, nil })
+	def := made(t, w)
+	p := play(t, def)
+	p.asks(def, engine.Suspend)
+	for range 2 {
+		p.comes(def, snapshot.WaitCommand, `{"output":"x"}`)
+		p.snap.Waits = append(p.snap.Waits[1:], p.snap.Waits[0]) // the next result is another's
+	}
+	p.asks(def, engine.Resume)
+	keys := map[string]int{}
+	ids := map[string]bool{}
+	for _, c := range p.commands[3:] {
+		keys[c.Key]++
+		var event struct{ ID string }
+		if json.Unmarshal(c.Input, &event) == nil && event.ID != "" {
+			ids[event.ID] = true
+		}
+	}
+	for _, c := range p.snap.Compensations {
+		keys[c.Key]++
+	}
+	if len(keys) != 6 || len(ids) != 2 {
+		t.Errorf("%d keys of six effects, %d ids of two events: %v", len(keys), len(ids), keys)
+	}
+}
