@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,10 @@ func (r *run) open(f *snapshot.Frame) []arrival {
 // openWith is open with the effect of the frame.
 func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 	w := snapshot.Wait{Pointer: f.Pointer, Arm: f.Next}
-	if e.Limit > 0 {
+	limited := func(w snapshot.Wait) bool {
+		return w.Kind == snapshot.WaitTimeout && w.Pointer == f.Pointer && w.Arm == f.Next
+	}
+	if e.Limit > 0 && !slices.ContainsFunc(r.t.Snap.Waits, limited) { // it holds for all attempts
 		r.t.Await(snapshot.Wait{Kind: snapshot.WaitTimeout, Pointer: f.Pointer, Arm: f.Next, Until: r.t.In.Now.Add(e.Limit)})
 	}
 	switch e.Kind {

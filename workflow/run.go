@@ -102,12 +102,12 @@ func (d *Definition) Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) 
 	case snapshot.WaitTimeout:
 		a.result = timedOut(f.Pointer)
 		r.withdraw(f, engine.TaskExpired)
-	default:
-		r.withdraw(f, engine.TaskCancelled) // its timeout
+		return r.drive(a)
 	}
 	if again, err := r.retry(f, a.result); again || err != nil {
 		return err
 	}
+	r.withdraw(f, engine.TaskCancelled) // its timeout
 	return r.drive(a)
 }
 

@@ -121,6 +121,31 @@ func TestAnAuthorsRetriesReplaceTheNodes(t *testing.T) {
 	w.Completed(`["call failed: runtime, unknown false"]`)
 }
 
+// TestATimeoutIsOfAllAttempts and of the pauses between them: past it the step is not tried
+// again.
+func TestATimeoutIsOfAllAttempts(t *testing.T) {
+	t.Parallel()
+	call := workflow.Call[int, string]("call", "f")
+	def := one(t, call, func() workflow.Effect {
+		return call.With(1).Timeout(time.Hour).Retry(workflow.Retry{Times: 9, Delay: 25 * time.Minute})
+	})
+	w := aqueducttest.Definition(t, def)
+	w.OnCall("f").Fail("urn:no", 409, "no")
+	w.Start(`{}`)
+	w.Advance(59 * time.Minute)
+	if n := len(w.Calls("f")); n != 3 {
+		t.Errorf("%d calls in an hour", n)
+	}
+	w.Advance(time.Minute)
+	w.Completed(`["call failed: timeout, unknown true"]`)
+	if n := len(w.Calls("f")); n != 3 {
+		t.Errorf("%d calls", n)
+	}
+	w = aqueducttest.Definition(t, def)
+	w.OnCall("f").Fail("urn:no", 409, "no").Return(`"done"`)
+	w.Start(`{}`).Advance(25 * time.Minute).Completed(`["call done by \"\""]`)
+}
+
 // TestTwoVisitsAreTwoEffects: what the flow comes to again by its own will has another
 // key.
 func TestTwoVisitsAreTwoEffects(t *testing.T) {
