@@ -413,7 +413,35 @@ func TestImpureDecisionsAreFound(t *testing.T) {
 		return n, workflow.Do{workflow.Complete(n)}
 	})
 	def := made(t, w)
+	random := workflow.New[notes]("t/random", "1.0.0")
+	fails := false
+	workflow.Start(random, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		if !fails {
+			n = append(n, fmt.Sprint(rand.Int64()))
+		}
+		return n, workflow.Do{call.With("x")}
+	})
+	workflow.On(random, call, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) {
+		if fails {
+			panic("no luck")
+		}
+		return n, workflow.Do{workflow.Complete(rand.Int64())}
+	})
+	inATurn := made(t, random)
 	for name, f := range map[string]func(aqueducttest.TB){
+		"a start": func(tb aqueducttest.TB) {
+			k := aqueducttest.Definition(tb, inATurn)
+			k.OnCall("f").Never()
+			k.Start(`{}`)
+		},
+		"a recovery": func(tb aqueducttest.TB) {
+			k := aqueducttest.Definition(tb, inATurn)
+			k.OnCall("f").Return(`""`)
+			fails = true
+			k.Start(`{}`)
+			fails = false
+			k.Operate(engine.Retry, nil)
+		},
 		"map":    func(tb aqueducttest.TB) { aqueducttest.Given(tb, def, nil).WhenStarted(nil) },
 		"random": func(tb aqueducttest.TB) { aqueducttest.Given(tb, def, notes{}).When(call, "") },
 		"in an instance": func(tb aqueducttest.TB) {
