@@ -177,7 +177,7 @@ func (w *Workflow) StartWithKey(key string, input any) *Workflow {
 	env := signal.Envelope{SignalID: InstanceID, InstanceID: InstanceID, Type: signal.StartRequest, OccurredAt: w.now}
 	in := w.driver.input(env)
 	start := signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.driver.json(input)}
-	w.driver.decided(in, func() (*engine.Outcome, error) { return engine.Begin(w.def, InstanceID, start, in) })
+	decided(w.driver, in, func() (*engine.Outcome, error) { return engine.Begin(w.def, InstanceID, start, in) })
 	w.driver.run()
 	return w
 }
@@ -312,11 +312,11 @@ func (w driver) deliver(env signal.Envelope) engine.Disposition {
 		}
 	}
 	in := w.input(env)
-	return w.decided(in, func() (*engine.Outcome, error) { return engine.Step(w.def, w.snap, in) })
+	return decided(w, in, func() (*engine.Outcome, error) { return engine.Step(w.def, w.snap, in) })
 }
 
 // decided makes a decision twice, and takes it.
-func (w driver) decided(in engine.Input, decide func() (*engine.Outcome, error)) engine.Disposition {
+func decided(w driver, in engine.Input, decide func() (*engine.Outcome, error)) engine.Disposition {
 	w.t.Helper()
 	out, err := decide()
 	if again, e := decide(); err == nil && e == nil {
@@ -364,7 +364,7 @@ func (w *Workflow) Operate(op engine.Operation, output any) *Workflow {
 	}
 	in := w.driver.input(signal.Envelope{SignalID: "operate", InstanceID: InstanceID})
 	in.Requests = w.driver.requests()
-	w.driver.decided(in, func() (*engine.Outcome, error) { return operate.Operate(w.def, w.snap, op, raw, in) })
+	decided(w.driver, in, func() (*engine.Outcome, error) { return operate.Operate(w.def, w.snap, op, raw, in) })
 	w.driver.run()
 	return w
 }

@@ -33,10 +33,10 @@ do:
 }
 
 // TestWhatAnEarlierAttemptLeftOpenStaysOpen, as on a node: the refusal of the next says nothing
-// of it, and what it may have done is undone.
+// of it, and what it may have done is compensated.
 func TestWhatAnEarlierAttemptLeftOpenStaysOpen(t *testing.T) {
 	t.Parallel()
-	for first, undone := range map[int]int{500: 1, 429: 0} {
+	for first, compensated := range map[int]int{500: 1, 429: 0} {
 		w := aqueducttest.Text(t, `
 document: {dsl: '1.0.3', namespace: t, name: open, version: '1.0.0'}
 do:
@@ -46,8 +46,8 @@ do:
 		w.OnCall("undo").Return(nil)
 		w.Start(nil)
 		w.NextTimer()
-		if n := len(w.Calls("undo")); n != undone || len(w.Calls("")) != 2+undone {
-			t.Errorf("%d, then 409: undone %d times after %d calls", first, n, len(w.Calls("")))
+		if n := len(w.Calls("undo")); n != compensated || len(w.Calls("")) != 2+compensated {
+			t.Errorf("%d, then 409: compensated %d times after %d calls", first, n, len(w.Calls("")))
 		}
 	}
 }

@@ -155,9 +155,9 @@ func TestWhatCannotCompensate(t *testing.T) {
 	}
 }
 
-// TestARefusedCallIsNotUndone when nothing could be decided about its refusal: what left the
+// TestARefusedCallIsNotCompensated when nothing could be decided about its refusal: what left the
 // outcome open is.
-func TestARefusedCallIsNotUndone(t *testing.T) {
+func TestARefusedCallIsNotCompensated(t *testing.T) {
 	t.Parallel()
 	charge := workflow.Call[int, string]("charge", "f")
 	w := workflow.New[notes]("t/charge", "1.0.0")

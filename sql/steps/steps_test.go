@@ -8,8 +8,8 @@ import (
 
 // session is a transaction of no database.
 type session struct {
-	args   map[string]any // of the last statement
-	undone int
+	args       map[string]any // of the last statement
+	rolledBack int
 }
 
 func (s *session) Run(_ context.Context, _ string, args map[string]any) (Answer, error) {
@@ -23,7 +23,7 @@ func (s *session) Call(_ context.Context, _ string, args map[string]any, _ []str
 }
 
 func (s *session) Savepoint() error           { return nil }
-func (s *session) RollBack() error            { s.undone++; return nil }
+func (s *session) RollBack() error            { s.rolledBack++; return nil }
 func (s *session) Over() bool                 { return false }
 func (s *session) Failure(err error) *Failure { return &Failure{Detail: err.Error()} }
 
@@ -45,11 +45,11 @@ func TestAPanicIsAnErrorOfTheTask(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s: %v", target, err)
 		case want == "":
-			if raised != nil || tx.undone != 0 || string(output) != `{"n":1}` {
+			if raised != nil || tx.rolledBack != 0 || string(output) != `{"n":1}` {
 				t.Errorf("%s: %s, %+v", target, output, raised)
 			}
-		case raised == nil || raised.Detail != want || tx.undone != 1 || output != nil:
-			t.Errorf("%s: %s, %+v, rolled back %d times", target, output, raised, tx.undone)
+		case raised == nil || raised.Detail != want || tx.rolledBack != 1 || output != nil:
+			t.Errorf("%s: %s, %+v, rolled back %d times", target, output, raised, tx.rolledBack)
 		}
 	}
 }
