@@ -250,18 +250,14 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 		Target: c.Target, Key: key, Number: attempt, Instance: c.Instance, Pointer: c.Pointer, Headers: c.Headers, Ack: ackPath(c),
 		Reverses: c.Reverses,
 	})
-	value, err := p.recovered(limited, f, c)
-	if err == nil && told(c) {
-		return nil, nil
-	}
+	result, returned, err := p.recovered(limited, f, c)
 	if err == nil {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			f := permanent(TypeRuntime, http.StatusInternalServerError, "result is not JSON", fmt.Sprintf("result of function %q: %v", c.Target, err))
-			f.Open = true // it has returned
-			return nil, f
-		}
-		return encoded, nil
+		return result, nil
+	}
+	if returned {
+		f := permanent(TypeRuntime, http.StatusInternalServerError, "result is not JSON", fmt.Sprintf("result of function %q: %v", c.Target, err))
+		f.Open = true
+		return nil, f
 	}
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
 		return nil, maybe(ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
@@ -273,14 +269,22 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 	return nil, FailureOf(err)
 }
 
-func (p *Performer) recovered(ctx context.Context, f Func, c engine.Command) (value any, err error) {
+// recovered calls a function and writes its result, whose own code may panic, too: then, and
+// when the result is no JSON, the function has returned.
+func (p *Performer) recovered(ctx context.Context, f Func, c engine.Command) (result json.RawMessage, returned bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.config.Log.Error("function panicked", "target", c.Target, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			err = Unknown(fmt.Errorf("function %q panicked: %v", c.Target, v))
 		}
 	}()
-	return f(ctx, c.Input)
+	value, err := f(ctx, c.Input)
+	if err != nil || told(c) {
+		return nil, false, err
+	}
+	returned = true
+	result, err = json.Marshal(value)
+	return result, returned, err
 }
 
 // Attempt is what a function may know about the attempt it is.

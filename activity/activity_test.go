@@ -90,6 +90,21 @@ func TestPanicIsAFailedAttempt(t *testing.T) {
 	}
 }
 
+// TestAResultThatPanicsIsAFailedAttempt that leaves it open what was done: the function has returned.
+func TestAResultThatPanicsIsAFailedAttempt(t *testing.T) {
+	t.Parallel()
+	p := performer(t, Config{})
+	p.Register("f", func(context.Context, json.RawMessage) (any, error) { return panics{}, nil })
+	result, f := p.Perform(context.Background(), engine.Command{Target: "f"}, "k/1", 1)
+	if result != nil || f == nil || f.Retry || !f.Open || f.Error.Title != "result is not JSON" || !strings.Contains(f.Error.Detail, "oh") {
+		t.Errorf("got %+v", f)
+	}
+}
+
+type panics struct{}
+
+func (panics) MarshalJSON() ([]byte, error) { panic("oh") }
+
 func TestFunctionTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

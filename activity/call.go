@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -139,8 +141,8 @@ func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*ht
 	carry(headers, "Traceparent", cmd.Headers[signal.HeaderTraceparent])
 	carry(headers, "Tracestate", cmd.Headers["tracestate"])
 	carry(headers, headerCorrelation, cmd.Headers[signal.HeaderCorrelation])
-	for name, value := range c.Headers {
-		text, err := scalar(value)
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) { // of those that differ in case only the last is sent
+		text, err := scalar(c.Headers[name])
 		if err != nil {
 			return nil, fmt.Errorf("header %q: %w", name, err)
 		}

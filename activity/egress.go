@@ -108,6 +108,7 @@ func (r rules) address(a netip.Addr) bool {
 func (p *policy) check(host string, at netip.AddrPort) error {
 	host = strings.TrimSuffix(host, ".")
 	a := at.Addr().WithZone("").Unmap()
+	written := a // of which a range may be denied, too, as well as the address of IPv4 in it
 	for _, e := range embedding {
 		if b := a.As16(); a.Is6() && e.prefix.Contains(a) && !a.IsLoopback() && !a.IsUnspecified() {
 			a = netip.AddrFrom4([4]byte(b[e.at : e.at+4]))
@@ -120,7 +121,7 @@ func (p *policy) check(host string, at netip.AddrPort) error {
 	switch allowed := p.allow.address(a); {
 	case p.own(netip.AddrPortFrom(a, at.Port())):
 		return refuse("egress.own", "this node itself listens there", "a workflow starts another by run, and publishes events by emit")
-	case p.deny.host(host) || p.deny.address(a):
+	case p.deny.host(host) || p.deny.address(a) || p.deny.address(written):
 		return refuse("egress.denied", "a rule of "+name+"deny", "change %sdeny if it is meant to be reached", name)
 	case allowed:
 		return nil

@@ -370,3 +370,21 @@ func TestWhatFollowsARedirectSaysNothingOfTheFirst(t *testing.T) {
 		t.Errorf("%s after %d requests: %+v", got, hops.Load(), f)
 	}
 }
+
+// TestHeadersThatDifferInCaseHaveAnOrder: HTTP knows one of them, and it is always the same.
+func TestHeadersThatDifferInCaseHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	got := map[string]int{}
+	p := performer(t, Config{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		got[r.Header.Get("X-Way")]++
+		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: r}, nil
+	})})
+	for range 32 {
+		if _, f := do(t, p, `{"uri":"http://bank/","headers":{"x-way":"c","X-Way":"b","X-WAY":"a"}}`, ""); f != nil {
+			t.Fatal(f)
+		}
+	}
+	if got["c"] != 32 {
+		t.Errorf("sent %v", got)
+	}
+}

@@ -137,21 +137,27 @@ func (p *Performer) granted(ctx context.Context, g grant, discover bool, c *call
 	key := hex.EncodeToString(sum[:])
 	k, ok := p.tokens.get(key, time.Now())
 	if !ok {
-		got, err, _ := p.tokens.loads.Do(key, func() (any, error) {
-			k, err := p.tokens.obtain(ctx, g, discover, to)
+		var got singleflight.Result
+		select {
+		case got = <-p.tokens.loads.DoChan(key, func() (any, error) {
+			k, err := p.tokens.obtain(context.WithoutCancel(ctx), g, discover, to) // it is for all who wait; each request has a timeout
 			if err == nil {
 				p.tokens.put(key, k)
 			}
 			return k, err
-		})
-		if err != nil {
-			var f *tokenFailure
-			if errors.As(err, &f) {
-				return proof{}, f.failure
-			}
-			return proof{}, retryable(typeAuthentication, http.StatusUnauthorized, "no token", err.Error())
+		}):
+		case <-ctx.Done():
+			got.Err = ctx.Err()
 		}
-		k = got.(token)
+		if got.Err != nil {
+			var f *tokenFailure
+			if errors.As(got.Err, &f) {
+				failed := *f.failure // that of each who waits
+				return proof{}, &failed
+			}
+			return proof{}, retryable(typeAuthentication, http.StatusUnauthorized, "no token", got.Err.Error())
+		}
+		k = got.Val.(token)
 	}
 	c.keep.add(k.value)
 	pr := bearing(k.value)

@@ -1,14 +1,17 @@
 package activity
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 )
@@ -154,3 +157,58 @@ func TestNoToken(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoAskedFirstDecidesForNobodyElse: a call that is broken off leaves those that wait for
+// the same token with the one that comes, and each leaves by its own end.
+func TestWhoAskedFirstDecidesForNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		gives := make(chan struct{})
+		p := performer(t, Config{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+			answer := `{"ok":true}`
+			if r.URL.Host == "idp" {
+				asked.Add(1)
+				select {
+				case <-gives:
+				case <-r.Context().Done():
+					return nil, r.Context().Err()
+				}
+				answer = `{"access_token":"t1"}`
+			}
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+		})})
+		const input = `{"uri":"http://bank/","authentication":{"oauth2":{"authority":"http://idp","grant":"client_credentials"}}}`
+		call := func() (context.CancelFunc, chan *engine.Failure) {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan *engine.Failure, 1)
+			go func() {
+				_, f := p.Perform(ctx, engine.Command{Target: TargetHTTP, Input: json.RawMessage(input)}, "k/1", 1)
+				done <- f
+			}()
+			synctest.Wait()
+			return cancel, done
+		}
+		leave, first := call()
+		stays, second := call()
+		also, third := call()
+		defer stays()
+		for name, gone := range map[string]struct {
+			leave context.CancelFunc
+			done  chan *engine.Failure
+		}{"the first": {leave, first}, "another": {also, third}} {
+			gone.leave()
+			if f := <-gone.done; f == nil || !f.Retry || f.Unknown || f.Error.Title != "interrupted" {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+		close(gives)
+		if f := <-second; f != nil || asked.Load() != 1 {
+			t.Errorf("who waited: %+v, asked %d times", f, asked.Load())
+		}
+	})
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -176,8 +176,8 @@ func (w *Workflow) StartWithKey(key string, input any) *Workflow {
 	w.began = w.now
 	env := signal.Envelope{SignalID: InstanceID, InstanceID: InstanceID, Type: signal.StartRequest, OccurredAt: w.now}
 	in := w.driver.input(env)
-	out, err := engine.Begin(w.def, InstanceID, signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.driver.json(input)}, in)
-	w.driver.take(out, err, in)
+	start := signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.driver.json(input)}
+	decided(w.driver, in, func() (*engine.Outcome, error) { return engine.Begin(w.def, InstanceID, start, in) })
 	w.driver.run()
 	return w
 }
@@ -312,8 +312,14 @@ func (w driver) deliver(env signal.Envelope) engine.Disposition {
 		}
 	}
 	in := w.input(env)
-	out, err := engine.Step(w.def, w.snap, in)
-	if again, e := engine.Step(w.def, w.snap, in); err == nil && e == nil {
+	return decided(w, in, func() (*engine.Outcome, error) { return engine.Step(w.def, w.snap, in) })
+}
+
+// decided makes a decision twice, and takes it.
+func decided(w driver, in engine.Input, decide func() (*engine.Outcome, error)) engine.Disposition {
+	w.t.Helper()
+	out, err := decide()
+	if again, e := decide(); err == nil && e == nil {
 		w.same(out, again)
 	}
 	w.take(out, err, in)
@@ -358,8 +364,7 @@ func (w *Workflow) Operate(op engine.Operation, output any) *Workflow {
 	}
 	in := w.driver.input(signal.Envelope{SignalID: "operate", InstanceID: InstanceID})
 	in.Requests = w.driver.requests()
-	out, err := operate.Operate(w.def, w.snap, op, raw, in)
-	w.driver.take(out, err, in)
+	decided(w.driver, in, func() (*engine.Outcome, error) { return operate.Operate(w.def, w.snap, op, raw, in) })
 	w.driver.run()
 	return w
 }

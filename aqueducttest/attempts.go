@@ -20,6 +20,7 @@ type job struct {
 	call     Call
 	failures int  // attempts before the next one
 	unknown  bool // one of them may have done it without an answer
+	open     bool // or with an answer that does not say that it has not
 }
 
 // command has stubs perform a command.
@@ -97,12 +98,12 @@ func (w driver) ended(j *job, output json.RawMessage, f *engine.Failure) {
 	}
 	payload := map[string]any{"output": output}
 	if f != nil {
-		j.unknown = j.unknown || f.Unknown
+		j.unknown, j.open = j.unknown || f.Unknown, j.open || f.Open
 		payload = map[string]any{"error": f.Error}
 		if j.unknown {
 			payload["unknown"] = true
 		}
-		if f.Open {
+		if j.open {
 			payload["open"] = true
 		}
 	}

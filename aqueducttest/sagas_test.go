@@ -31,3 +31,23 @@ do:
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestWhatAnEarlierAttemptLeftOpenStaysOpen, as on a node: the refusal of the next says nothing
+// of it, and what it may have done is compensated.
+func TestWhatAnEarlierAttemptLeftOpenStaysOpen(t *testing.T) {
+	t.Parallel()
+	for first, compensated := range map[int]int{500: 1, 429: 0} {
+		w := aqueducttest.Text(t, `
+document: {dsl: '1.0.3', namespace: t, name: open, version: '1.0.0'}
+do:
+  - a: {call: http, with: {method: post, endpoint: 'https://x.example/a'}, metadata: {compensate: {call: undo, with: {n: 1}}}}
+`)
+		w.OnCall("POST https://x.example/a").Fail("communication", first, "no").Fail("communication", 409, "no")
+		w.OnCall("undo").Return(nil)
+		w.Start(nil)
+		w.NextTimer()
+		if n := len(w.Calls("undo")); n != compensated || len(w.Calls("")) != 2+compensated {
+			t.Errorf("%d, then 409: compensated %d times after %d calls", first, n, len(w.Calls("")))
+		}
+	}
+}

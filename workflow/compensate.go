@@ -87,7 +87,7 @@ func (r compensations) settle(f *snapshot.Frame, res engine.Result) *snapshot.Co
 func (r compensations) replace(a arrival, recorded, i int, e Effect) {
 	s := r.t.Snap
 	at := slices.IndexFunc(s.Compensations, func(c snapshot.Compensation) bool { return c.Step == recorded })
-	f := snapshot.Frame{Pointer: pointerOf(e.Step), Next: i, Jumps: int(s.Version), Epoch: s.Epoch}
+	f := r.asking(pointerOf(e.Step), i)
 	if at < 0 || f.Pointer != a.pointer {
 		r.record(&f, e.Compensate, "")
 		return

@@ -69,8 +69,8 @@ func (e Effect) Of(item int) Effect {
 	return e
 }
 
-// Timeout is after which the step fails with the type [TypeTimeout]. What it asked
-// for is withdrawn.
+// Timeout is after which the step fails with the type [TypeTimeout], however many
+// attempts it has made: what it asked for is withdrawn, and it is not tried again.
 func (e Effect) Timeout(d time.Duration) Effect {
 	e.Limit = d
 	return e

@@ -67,18 +67,27 @@ func (r *run) broken(a arrival, err error) error {
 	if err := r.keep(a); err != nil {
 		return err
 	}
-	r.t.Halt(snapshot.Error{Type: TypeBase + f.code, Status: 500, Title: "Decision failed", Detail: f.Error(), Instance: a.pointer})
+	r.halt(a.pointer, f)
 	return nil
 }
 
-// keep keeps an arrival in its frame, to be decided about later.
+// halt stops the instance at a step.
+func (r *run) halt(pointer string, f *fault) {
+	r.t.Halt(snapshot.Error{Type: TypeBase + f.code, Status: 500, Title: "Decision failed", Detail: f.Error(), Instance: pointer})
+}
+
+// keep keeps an arrival in its frame, to be decided about later. A failure that says that
+// nothing was done leaves nothing to undo, whatever will be decided: but while something is
+// being undone, what there is to undo stays as it is.
 func (r *run) keep(a arrival) error {
 	f := r.frame(a.pointer, a.item)
 	if f == nil {
 		return fmt.Errorf("workflow: %s: nothing is open at %s", r.t.Snap.InstanceID, a.pointer)
 	}
 	raw, err := encode(kept{Output: a.result.Output, Error: a.result.Error, Actor: a.result.Actor, Unknown: a.result.Unknown, Open: a.result.Open})
-	f.Phase, f.Raw = phaseDecide, raw
+	if f.Phase, f.Raw = phaseDecide, raw; a.result.Error != nil && r.t.Snap.Compensating == nil {
+		compensations{r}.settle(f, a.result)
+	}
 	return err
 }
 

@@ -154,3 +154,38 @@ func TestWhatCannotCompensate(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedCallIsNotCompensated when nothing could be decided about its refusal: what left the
+// outcome open is.
+func TestARefusedCallIsNotCompensated(t *testing.T) {
+	t.Parallel()
+	charge := workflow.Call[int, string]("charge", "f")
+	w := workflow.New[notes]("t/charge", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{charge.With(1).CompensateWith("refund", 1)}
+	})
+	workflow.On(w, charge, func(notes, workflow.Input[string]) (notes, workflow.Do) { panic("no luck") })
+	workflow.OnFailure(w, charge, func(notes, workflow.Input[workflow.Failure]) (notes, workflow.Do) { panic("no luck") })
+	def := made(t, w)
+	for answer, refunds := range map[string]int{
+		`{"error":{"type":"x","status":409}}`:                0,
+		`{"error":{"type":"x","status":503},"unknown":true}`: 1,
+		`{"output":"r-1"}`:                                   1,
+	} {
+		p := play(t, def)
+		p.comes(def, snapshot.WaitCommand, answer)
+		if p.snap.Status != snapshot.Faulted || len(p.snap.Compensations) != refunds {
+			t.Fatalf("%s: %s, to be undone %+v", answer, p.snap.Status, p.snap.Compensations)
+		}
+		p.asks(def, engine.Retry)
+		if p.snap.Status != snapshot.Faulted {
+			t.Fatalf("%s, decided again: %s", answer, p.snap.Status)
+		}
+		if refunds == 0 {
+			continue // nothing is compensated, so that a cancellation is one
+		}
+		if p.asks(def, engine.Compensate); len(p.commands) != 1+refunds || p.commands[1].Target != "refund" {
+			t.Errorf("%s: %d commands", answer, len(p.commands))
+		}
+	}
+}

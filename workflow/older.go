@@ -43,24 +43,47 @@ func (o *older) Begin(t *engine.Turn, input json.RawMessage) error {
 	return o.Definition.Begin(t, input)
 }
 
-// Resume goes on in the present version.
+// Resume goes on in the present version. What compensates asks no function, and needs no
+// state of the present version; nor does the end of a child that was left.
 func (o *older) Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) error {
-	if err := o.upcast(t); err != nil {
-		r, at := o.at(t)
-		if at != nil {
-			return at
+	if t.Snap.Compensating == nil && w.Left <= 0 {
+		if err := o.upcast(t); err != nil {
+			return o.unable(t, w, res, err)
 		}
-		return r.broken(arrival{w.Pointer, w.Arm, res}, err)
 	}
 	return o.Definition.Resume(t, w, res)
 }
 
+// unable halts an instance whose state cannot be made that of the present version, with what
+// came for w. A pause that is over is no result: the step is still to be asked for again.
+func (o *older) unable(t *engine.Turn, w snapshot.Wait, res engine.Result, err error) error {
+	var f *fault
+	if !errors.As(err, &f) {
+		return err
+	}
+	r, err := o.at(t)
+	if err != nil {
+		return err
+	}
+	switch w.Kind {
+	case snapshot.WaitRetry:
+		r.halt(w.Pointer, f)
+		return nil
+	case snapshot.WaitTimeout:
+		res = timedOut(w.Pointer)
+	}
+	return r.broken(arrival{w.Pointer, w.Arm, res}, f)
+}
+
 // Recover goes on in the present version.
 func (o *older) Recover(t *engine.Turn, op engine.Operation, output json.RawMessage) error {
+	if t.Snap.Compensating != nil {
+		return o.Definition.Recover(t, op, output)
+	}
 	var f *fault
 	err := o.upcast(t)
 	if errors.As(err, &f) {
-		t.Halt(snapshot.Error{Type: TypeBase + f.code, Status: 500, Title: "Decision failed", Detail: f.Error()})
+		(&run{t: t}).halt("", f)
 		return nil
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,10 @@ func (r *run) open(f *snapshot.Frame) []arrival {
 // openWith is open with the effect of the frame.
 func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 	w := snapshot.Wait{Pointer: f.Pointer, Arm: f.Next}
-	if e.Limit > 0 {
+	limited := func(w snapshot.Wait) bool {
+		return w.Kind == snapshot.WaitTimeout && w.Pointer == f.Pointer && w.Arm == f.Next
+	}
+	if e.Limit > 0 && !slices.ContainsFunc(r.t.Snap.Waits, limited) { // it holds for all attempts
 		r.t.Await(snapshot.Wait{Kind: snapshot.WaitTimeout, Pointer: f.Pointer, Arm: f.Next, Until: r.t.In.Now.Add(e.Limit)})
 	}
 	switch e.Kind {
@@ -77,7 +81,8 @@ func (r *run) key(f *snapshot.Frame, c *engine.Command) string {
 	if e := (engine.Effect{Pointer: f.Pointer, Visit: visitOf(f), Arm: f.Next}); r.t.Retry != engine.RetryNew {
 		return r.t.Effects.KeyIn(f.Epoch, e, c)
 	}
-	f.Epoch, f.Jumps = r.t.Snap.Epoch, int(r.t.Snap.Version) // by an operator's word it is another effect
+	f.Epoch, f.Jumps = r.t.Snap.Epoch, r.next() // by an operator's word it is another effect
+	r.b.Arm = f.Jumps
 	return r.t.Effects.KeyIn(f.Epoch, engine.Effect{Pointer: f.Pointer, Visit: visitOf(f), Arm: f.Next}, c)
 }
 
@@ -122,8 +127,8 @@ func (r *run) emit(e Effect, i int) error {
 // event is an event to be published, and the key of that.
 func (r *run) event(e Effect, i int) (json.RawMessage, string, error) {
 	c := engine.Command{Target: engine.TargetEvent, Input: e.Input}
-	at := snapshot.Frame{Pointer: pointerOf(e.Target), Jumps: int(r.t.Snap.Version), Next: i}
-	key := r.t.Effects.KeyIn(r.t.Snap.Epoch, engine.Effect{Pointer: at.Pointer, Visit: visitOf(&at), Arm: i}, &c)
+	at := r.asking(pointerOf(e.Target), i)
+	key := r.t.Effects.KeyIn(at.Epoch, engine.Effect{Pointer: at.Pointer, Visit: visitOf(&at), Arm: i}, &c)
 	raw, err := encode(map[string]any{
 		"specversion": "1.0", "id": uuid.NewSHA1(engine.EventSpace, []byte(key)).String(), "source": engine.EventSource(r.d.ref.Name),
 		"type": e.Target, "time": r.t.In.Now.Format(time.RFC3339Nano), "data": e.Input,

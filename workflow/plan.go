@@ -79,9 +79,9 @@ func (r *run) plan(a arrival, h *handler, did *decision) ([]opening, error) {
 		if err != nil {
 			return nil, wrong("workflow.effect", "%v", err)
 		}
-		frames = append(frames, opening{snapshot.Frame{
-			Pointer: at.pointer, Next: e.Item, Input: raw, Jumps: int(r.t.Snap.Version), Epoch: r.t.Snap.Epoch,
-		}, e})
+		f := r.asking(at.pointer, e.Item)
+		f.Input = raw
+		frames = append(frames, opening{f, e})
 	}
 	if compensations > maxCompensations {
 		return nil, faultOf("workflow.effect", "%d compensations would be recorded; at most %d", compensations, maxCompensations)

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,4 +156,68 @@ func asBefore(t *testing.T, past snapshot.Snapshot) json.RawMessage {
 		t.Fatal(err)
 	}
 	return with
+}
+
+// TestARewindKeepsTheKeysOfWhatIsAskedLater, though the instance takes a turn more than before.
+func TestARewindKeepsTheKeysOfWhatIsAskedLater(t *testing.T) {
+	t.Parallel()
+	a, b := workflow.Call[int, string]("a", "f"), workflow.Call[int, string]("b", "g")
+	w := workflow.New[notes]("t/back", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) { return n, workflow.Do{a.With(1)} })
+	workflow.On(w, a, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) {
+		return n, workflow.Do{workflow.Emit("a.done", 1), b.With(2)}
+	})
+	workflow.On(w, b, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) { return n, nil })
+	def := made(t, w)
+	p := play(t, def)
+	past := p.snap.Clone()
+	p.comes(def, snapshot.WaitCommand, `{"output":"x"}`)
+	for _, incarnation := range []string{"", "other"} {
+		with, err := operate.BackTo(past, p.snap.Version, incarnation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.in.Signal = signal.Envelope{}
+		p.took(operate.Operate(def, p.snap.Clone(), operate.Rewind, with, p.in))
+		p.asks(def, engine.Suspend)
+		p.asks(def, engine.Resume)
+		p.comes(def, snapshot.WaitCommand, `{"output":"x"}`)
+		n := len(p.commands)
+		for i, c := range p.commands[n-3:] {
+			if before := p.commands[n-6+i]; c.Target != before.Target || (c.Key == before.Key) != (incarnation == "") {
+				t.Errorf("%q: asked %s as %s, and before as %s", incarnation, c.Target, c.Key, before.Key)
+			}
+		}
+	}
+}
+
+// TestKeysOfBeforeGoOn: an instance of an engine that numbered decisions by their versions
+// goes on with other numbers than it had, also beside such an engine.
+func TestKeysOfBeforeGoOn(t *testing.T) {
+	t.Parallel()
+	call := workflow.Call[int, string]("call", "f")
+	w := workflow.New[int]("t/round", "1.0.0")
+	workflow.Start(w, func(n int, _ workflow.Input[any]) (int, workflow.Do) { return n, workflow.Do{call.With(1)} })
+	workflow.On(w, call, func(n int, _ workflow.Input[string]) (int, workflow.Do) { return n, workflow.Do{call.With(1)} })
+	def := made(t, w)
+	p := play(t, def)
+	before := func(version int) { // it has been decided by one of those
+		p.snap.Version, p.snap.Branches[0].Frames[0].Jumps = int64(version), version
+	}
+	before(7)
+	p.snap.Branches[0].Arm = 0
+	p.comes(def, snapshot.WaitCommand, `{"output":""}`)
+	p.asks(def, engine.Suspend)
+	p.asks(def, engine.Resume)
+	p.comes(def, snapshot.WaitCommand, `{"output":""}`)
+	before(12)
+	p.comes(def, snapshot.WaitCommand, `{"output":""}`)
+	p.asks(def, engine.Suspend)
+	var visits []string
+	for _, c := range p.commands {
+		visits = append(visits, strings.Split(c.Key, "/")[3])
+	}
+	if got := strings.Join(visits, " "); got != "1 8 9 13" {
+		t.Errorf("decisions have the numbers %s", got)
+	}
 }

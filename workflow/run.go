@@ -14,9 +14,9 @@ import (
 
 // Definition is a workflow that instances run.
 //
-// Of a snapshot it uses the root branch: its data is the author's state, and its
-// frames are the steps that are open, each with the effect that asked for it, so
-// that a retry asks for the same.
+// Of a snapshot it uses the root branch: its data is the author's state, its arm the
+// number of the last decision, and its frames are the steps that are open, each with
+// the effect that asked for it, so that a retry asks for the same.
 type Definition struct {
 	compensate.Compensator
 
@@ -58,6 +58,7 @@ type run struct {
 	t     *engine.Turn
 	b     *snapshot.Branch
 	ready []arrival // events that came before somebody listened
+	visit int       // number of the decision in the making
 }
 
 // arrival is a result of a step, before it is decided about.
@@ -101,12 +102,12 @@ func (d *Definition) Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) 
 	case snapshot.WaitTimeout:
 		a.result = timedOut(f.Pointer)
 		r.withdraw(f, engine.TaskExpired)
-	default:
-		r.withdraw(f, engine.TaskCancelled) // its timeout
+		return r.drive(a)
 	}
 	if again, err := r.retry(f, a.result); again || err != nil {
 		return err
 	}
+	r.withdraw(f, engine.TaskCancelled) // its timeout
 	return r.drive(a)
 }
 
@@ -181,6 +182,7 @@ func (r *run) happens(a arrival) error {
 	if n := len(did.do); n > 0 && did.do[n-1].Kind == kindFail && did.do[n-1].err == nil {
 		return r.failed(a, did.do[n-1])
 	}
+	r.visit = r.next()
 	plan, err := r.plan(a, h, did)
 	if err != nil {
 		return r.broken(a, err)
@@ -219,7 +221,7 @@ func (r *run) apply(a arrival, did *decision, plan []opening) error {
 		}
 		r.b.Frames = slices.Delete(slices.Clone(r.b.Frames), i, i+1)
 	}
-	r.b.Data = did.state
+	r.b.Data, r.b.Arm = did.state, r.visit
 	for _, e := range did.events {
 		r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: e.Type, Data: e.Data, Meta: engine.Meta{Pointer: a.pointer}})
 	}
@@ -345,6 +347,26 @@ func (d *Definition) effectOf(f *snapshot.Frame) (e Effect, err error) {
 	return e, err
 }
 
-// visitOf is the place of a decision in the run of an instance, for keys: the version
-// that it wrote. What a retry sends again has that of the decision that asked first.
+// visitOf is the place of a decision in the run of an instance, for keys: its number.
+// What a retry sends again has that of the decision that asked first.
 func visitOf(f *snapshot.Frame) string { return strconv.Itoa(f.Jumps) }
+
+// next numbers the decision to come. The number goes back with a rewind, as a version does
+// not, so that what is decided again asks under the keys of before. Engines before counted
+// versions: an instance of theirs goes on from there, also where one of them has taken a turn
+// between two of ours.
+func (r *run) next() int {
+	if r.b.Arm == 0 {
+		return int(r.t.Snap.Version)
+	}
+	last := r.b.Arm
+	for i := range r.b.Frames {
+		last = max(last, r.b.Frames[i].Jumps)
+	}
+	return last + 1
+}
+
+// asking is a frame of what the decision in the making asks for.
+func (r *run) asking(pointer string, item int) snapshot.Frame {
+	return snapshot.Frame{Pointer: pointer, Next: item, Jumps: r.visit, Epoch: r.t.Snap.Epoch}
+}

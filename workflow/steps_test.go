@@ -121,6 +121,31 @@ func TestAnAuthorsRetriesReplaceTheNodes(t *testing.T) {
 	w.Completed(`["call failed: runtime, unknown false"]`)
 }
 
+// TestATimeoutIsOfAllAttempts and of the pauses between them: past it the step is not tried
+// again.
+func TestATimeoutIsOfAllAttempts(t *testing.T) {
+	t.Parallel()
+	call := workflow.Call[int, string]("call", "f")
+	def := one(t, call, func() workflow.Effect {
+		return call.With(1).Timeout(time.Hour).Retry(workflow.Retry{Times: 9, Delay: 25 * time.Minute})
+	})
+	w := aqueducttest.Definition(t, def)
+	w.OnCall("f").Fail("urn:no", 409, "no")
+	w.Start(`{}`)
+	w.Advance(59 * time.Minute)
+	if n := len(w.Calls("f")); n != 3 {
+		t.Errorf("%d calls in an hour", n)
+	}
+	w.Advance(time.Minute)
+	w.Completed(`["call failed: timeout, unknown true"]`)
+	if n := len(w.Calls("f")); n != 3 {
+		t.Errorf("%d calls", n)
+	}
+	w = aqueducttest.Definition(t, def)
+	w.OnCall("f").Fail("urn:no", 409, "no").Return(`"done"`)
+	w.Start(`{}`).Advance(25 * time.Minute).Completed(`["call done by \"\""]`)
+}
+
 // TestTwoVisitsAreTwoEffects: what the flow comes to again by its own will has another
 // key.
 func TestTwoVisitsAreTwoEffects(t *testing.T) {
@@ -388,7 +413,35 @@ func TestImpureDecisionsAreFound(t *testing.T) {
 		return n, workflow.Do{workflow.Complete(n)}
 	})
 	def := made(t, w)
+	random := workflow.New[notes]("t/random", "1.0.0")
+	fails := false
+	workflow.Start(random, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		if !fails {
+			n = append(n, fmt.Sprint(rand.Int64()))
+		}
+		return n, workflow.Do{call.With("x")}
+	})
+	workflow.On(random, call, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) {
+		if fails {
+			panic("no luck")
+		}
+		return n, workflow.Do{workflow.Complete(rand.Int64())}
+	})
+	inATurn := made(t, random)
 	for name, f := range map[string]func(aqueducttest.TB){
+		"a start": func(tb aqueducttest.TB) {
+			k := aqueducttest.Definition(tb, inATurn)
+			k.OnCall("f").Never()
+			k.Start(`{}`)
+		},
+		"a recovery": func(tb aqueducttest.TB) {
+			k := aqueducttest.Definition(tb, inATurn)
+			k.OnCall("f").Return(`""`)
+			fails = true
+			k.Start(`{}`)
+			fails = false
+			k.Operate(engine.Retry, nil)
+		},
 		"map":    func(tb aqueducttest.TB) { aqueducttest.Given(tb, def, nil).WhenStarted(nil) },
 		"random": func(tb aqueducttest.TB) { aqueducttest.Given(tb, def, notes{}).When(call, "") },
 		"in an instance": func(tb aqueducttest.TB) {
@@ -501,5 +554,47 @@ func TestAnInstanceGoesOnInANewerVersion(t *testing.T) {
 	}
 	if s := out.Snapshot; s.Definition != present.Ref() || string(s.State.Output) != `{"v":3}` {
 		t.Errorf("%+v: %s", s.Definition, s.State.Output)
+	}
+}
+
+// TestDecisionsOfOneTurnAskForDifferentEffects: what an instance took while it was suspended is
+// decided about in one turn, and each decision publishes an event, calls and records of its own.
+func TestDecisionsOfOneTurnAskForDifferentEffects(t *testing.T) {
+	t.Parallel()
+	item, next := workflow.Call[int, string]("item", "f"), workflow.Call[int, string]("next", "g")
+	w := workflow.New[notes]("t/parts", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{item.With(1).Of(1), item.With(2).Of(2), item.With(3).Of(3)}
+	})
+	workflow.On(w, item, func(n notes, in workflow.Input[string]) (notes, workflow.Do) {
+		do := workflow.Do{workflow.Emit("step.done", map[string]int{}), workflow.Compensation("part", "undo", 1)}
+		if len(n) > 0 {
+			do = append(do, workflow.Withdraw(next, 0))
+		}
+		return append(n, in.Value), append(do, next.With(1))
+	})
+	workflow.On(w, next, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) { return n, nil })
+	def := made(t, w)
+	p := play(t, def)
+	p.asks(def, engine.Suspend)
+	for range 2 {
+		p.comes(def, snapshot.WaitCommand, `{"output":"x"}`)
+		p.snap.Waits = append(p.snap.Waits[1:], p.snap.Waits[0]) // the next result is another's
+	}
+	p.asks(def, engine.Resume)
+	keys := map[string]int{}
+	ids := map[string]bool{}
+	for _, c := range p.commands[3:] {
+		keys[c.Key]++
+		var event struct{ ID string }
+		if json.Unmarshal(c.Input, &event) == nil && event.ID != "" {
+			ids[event.ID] = true
+		}
+	}
+	for _, c := range p.snap.Compensations {
+		keys[c.Key]++
+	}
+	if len(keys) != 6 || len(ids) != 2 {
+		t.Errorf("%d keys of six effects, %d ids of two events: %v", len(keys), len(ids), keys)
 	}
 }

@@ -32,7 +32,10 @@ func Upcast[Old, New, S any](w *Workflow[S], from, to string, f func(Old) (New, 
 		if err != nil {
 			return nil, faultOf("workflow.upcast", "from version %s to %s: %v", from, to, err)
 		}
-		return encode(s)
+		if raw, err = encode(s); err != nil {
+			return nil, faultOf("workflow.upcast", "from version %s to %s: its state is no JSON: %v", from, to, err)
+		}
+		return raw, nil
 	}})
 }
 

@@ -1,7 +1,6 @@
 package openworkflow
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -96,9 +95,10 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	}
 	switch {
 	case name == callHTTP:
-		r.call = &program.Call{Target: name, With: c.http(p, with, vars)}
+		r.call = &program.Call{Target: name, With: c.http(p, with, vars), NewKey: safe(asObject(with)["method"])}
 	case name == callAPI:
-		r.call = &program.Call{Target: callHTTP, With: c.openapi(p, with, vars)}
+		r.call = &program.Call{Target: callHTTP}
+		r.call.With, r.call.NewKey = c.openapi(p, with, vars)
 	case name == callPerson:
 		r.kind = program.KindPerson
 		r.person = &program.Person{With: c.person(p, with, vars)}
@@ -143,7 +143,6 @@ func (c *compiler) identity(at string, with any, vars scope) (own identity, rest
 	m := asObject(with)
 	key, hasKey := m["idempotencyKey"]
 	again, hasNew := m["newKey"]
-	own.newKey = safe(m["method"])
 	if !hasKey && !hasNew {
 		return own, with
 	}
@@ -158,7 +157,7 @@ func (c *compiler) identity(at string, with any, vars scope) (own identity, rest
 	if b, ok := again.(bool); hasNew && !ok {
 		c.wrong(join(at, "newKey"), "a boolean", again)
 	} else {
-		own.newKey = own.newKey || b
+		own.newKey = b
 	}
 	return own, m
 }
@@ -325,23 +324,6 @@ func (c *compiler) method(at string, v any, vars scope) string {
 	return strings.ToUpper(s)
 }
 
-// pathTemplate is the path of an endpoint with its variables, by which requests
-// for different things are known as the same; ok is false when it has none.
-func pathTemplate(v any) (path string, ok bool) {
-	if m, isObject := v.(map[string]any); isObject {
-		v = m["uri"]
-	}
-	s, _ := v.(string)
-	if _, wrapped := jq.Wrapped(s); wrapped {
-		return "", false
-	}
-	_, rest, _ := strings.Cut(s, "://")
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 && rest[i] == '/' {
-		path, _, _ = strings.Cut(rest[i:], "?")
-	}
-	return path, variable.MatchString(path)
-}
-
 // endpoint gives the URI, or the expression that makes it.
 func (c *compiler) endpoint(at string, v any, vars scope) string {
 	if m, ok := v.(map[string]any); ok {
@@ -363,62 +345,6 @@ func (c *compiler) endpoint(at string, v any, vars scope) string {
 		return s
 	}
 	return c.uri(at, s)
-}
-
-var (
-	variable = regexp.MustCompile(`\{([^{}]*)\}`)
-	varname  = regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`)
-	scheme   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
-)
-
-// uri makes of a URI template the expression that fills it in from the task's
-// data, so that a command holds its final URI. Characters that have a meaning
-// in a URI are escaped, and a missing value is an error: an empty one would
-// address something else.
-func (c *compiler) uri(at, s string) string {
-	switch {
-	case s == "" || strings.ContainsAny(s, " \t\r\n"):
-		c.report(at, codeType, "", "%s is not a URI", clip(s))
-		return s
-	case scheme.MatchString(s) && !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://"):
-		c.report(at, codeType, "begin it with https:// or http://", "%s is not an HTTP URI", clip(s))
-		return s
-	case strings.ContainsAny(variable.ReplaceAllString(s, ""), "{}"):
-		c.report(at, codeType, "", "%s has a brace without its other", clip(s))
-		return s
-	}
-	found := variable.FindAllStringSubmatchIndex(s, -1)
-	if len(found) == 0 {
-		return s
-	}
-	var parts []string
-	end := 0
-	for _, m := range found {
-		name := s[m[2]:m[3]]
-		if !varname.MatchString(name) {
-			c.report(at, codeUnsupported, "write {name}", "URI templates other than {name} are outside the supported profile: {%s}", name)
-			return s
-		}
-		if m[0] > end {
-			parts = append(parts, literal(s[end:m[0]]))
-		}
-		parts = append(parts, "v("+literal(name)+")")
-		end = m[1]
-	}
-	if end < len(s) {
-		parts = append(parts, literal(s[end:]))
-	}
-	return "${ " + fill + " " + strings.Join(parts, " + ") + " }"
-}
-
-const fill = `def v($n): .[$n] | if . == null or type == "object" or type == "array" ` +
-	`then error("the URI needs a value for {" + $n + "}") else tostring | @uri end;`
-
-// literal writes s as a string of jq. JSON escapes each backslash, so nothing
-// in s can begin an interpolation.
-func literal(s string) string {
-	b, _ := json.Marshal(s) // a string cannot fail
-	return string(b)
 }
 
 // each compiles the arguments of a fan-out: {in, each, call, with, compensate}.

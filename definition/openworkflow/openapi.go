@@ -16,8 +16,8 @@ import (
 const bodyParameter = "body"
 
 // openapi compiles a call of an OpenAPI operation to the arguments of the HTTP
-// call that it is.
-func (c *compiler) openapi(at string, v any, vars scope) *jq.Template {
+// call that it is, and says whether its method is safe.
+func (c *compiler) openapi(at string, v any, vars scope) (with *jq.Template, isSafe bool) {
 	m := c.object(at, v, shape{
 		fields:   []string{"document", "operationId", "parameters", "authentication", "output", "redirect"},
 		required: []string{"document", "operationId"},
@@ -44,11 +44,11 @@ func (c *compiler) openapi(at string, v any, vars scope) *jq.Template {
 		}
 	}
 	if len(c.findings)+c.dropped > before || r == nil {
-		return nil
+		return nil, false
 	}
 	o := c.operation(at, r, id)
 	if o == nil {
-		return nil
+		return nil, false
 	}
 	r.kept = o.keep(r.kept)
 	args := at
@@ -58,9 +58,9 @@ func (c *compiler) openapi(at string, v any, vars scope) *jq.Template {
 	c.arguments(args, o, c.secretArguments(join(at, "parameters"), o, given, late), res)
 	late.add(join(at, "document"), res)
 	if len(c.findings)+c.dropped > before {
-		return nil
+		return nil, false
 	}
-	return c.template(at, res, vars)
+	return c.template(at, res, vars), safe(o.method)
 }
 
 // secretValue reports whether a value is an expression with a secret.
@@ -222,10 +222,10 @@ func (c *compiler) apiBody(at string, o *operation, body any, res map[string]any
 	return ""
 }
 
-// segment fills a parameter into a path: a missing value would address
-// something else, so it is an error.
-const segment = `def s($n): if type == "array" then map(tostring) | join(",") else . end | if . == null or type == "object" or . == "" ` +
-	`then error("the path needs a value for {" + $n + "}") else tostring | @uri end;`
+// segment fills a parameter into a path: a missing value, or one that is empty, a
+// dot or two, would address something else, so it is an error.
+const segment = `def s($n): if type == "array" then map(tostring) | join(",") else . end | if . == null or type == "object" ` +
+	`then error("the path needs a value for {" + $n + "}") else tostring | ` + noSegment + ` else @uri end end;`
 
 // apiPath is the URI of the operation: an expression when its path has
 // parameters.

@@ -123,6 +123,11 @@ func (s stepSession) Run(ctx context.Context, text string, args map[string]any) 
 	if s.Over() {
 		return steps.Answer{}, &steps.Failure{Title: "Transaction over", Detail: "an error before this statement has ended the transaction"}
 	}
+	for name, v := range args {
+		if n, large := v.(json.Number); large {
+			return steps.Answer{}, steps.TooManyBits(name, n)
+		}
+	}
 	answer := steps.Answer{Rows: []map[string]any{}}
 	var err error
 	answer.Affected, err = s.c.RunFor(ctx, ofStep, text, args, func(columns []string, row []driver.Value) error {

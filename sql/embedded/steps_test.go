@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -63,5 +64,25 @@ func TestAStepDoesNotOutliveItsTransaction(t *testing.T) {
 	}
 	if n := must(r.Number("select count(*) from SHOP")); n != 1 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// SQLite has whole numbers of 64 bits, and would round others.
+func TestAWholeNumberIsNotRounded(t *testing.T) {
+	t.Parallel()
+	c := must(conn.Open(filepath.Join(t.TempDir(), "a.db"), ""))
+	defer c.Close()
+	if err := c.Script("create table SHOP (ID integer primary key); begin"); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[any]string{json.Number("9223372036854775808"): "64 bits", int64(9007199254740993): ""} {
+		_, err := stepSession{c}.Run(t.Context(), "insert into SHOP values (:n)", map[string]any{"n": n})
+		var f *steps.Failure
+		if want == "" && err != nil || want != "" && (!errors.As(err, &f) || f.Status != 400 || !strings.Contains(f.Detail, want)) {
+			t.Errorf("%v: %v", n, err)
+		}
+	}
+	if n := must(c.Number("select ID from SHOP")); n != 9007199254740993 {
+		t.Errorf("it is %d", n)
 	}
 }

@@ -215,6 +215,8 @@ func bindable(v any) any {
 			return int64(1)
 		}
 		return int64(0)
+	case json.Number:
+		return godror.Number(v)
 	}
 	return v
 }

@@ -202,6 +202,7 @@ func (s *Set) unknown(target string) error {
 	return e
 }
 
+// recovered calls a function and writes its result, whose own code may panic, too.
 func recovered(ctx context.Context, f Func, tx Session, in request) (value any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -211,7 +212,10 @@ func recovered(ctx context.Context, f Func, tx Session, in request) (value any, 
 	if len(in.Args) == 0 {
 		in.Args = jsontext.Value("{}")
 	}
-	return f(ctx, program{tx}, json.RawMessage(in.Args))
+	if value, err = f(ctx, program{tx}, json.RawMessage(in.Args)); err != nil {
+		return nil, err
+	}
+	return encoded(value)
 }
 
 // program is a transaction for a Go function, whose statements are held to what those of
@@ -266,7 +270,17 @@ func invalid(detail string) *Failure {
 	return &Failure{Type: "validation", Status: 400, Title: "Invalid arguments", Detail: detail}
 }
 
-// valueOf is a JSON value as it is bound: an object or an array as its text.
+// maxDigits is how many digits a whole number may have: those of a NUMBER of Oracle.
+const maxDigits = 38
+
+// TooManyBits is the failure of an argument that is a whole number of more than 64 bits, for a
+// database that would round it.
+func TooManyBits(name string, n json.Number) *Failure {
+	return invalid("argument " + name + ": " + n.String() + " has more than 64 bits, and this database would round it; give it as a text")
+}
+
+// valueOf is a JSON value as it is bound: an object or an array as its text, a whole number
+// exactly, one of more than 64 bits as a json.Number.
 func valueOf(raw jsontext.Value) (any, error) {
 	switch raw.Kind() {
 	case 'n':
@@ -280,6 +294,12 @@ func valueOf(raw jsontext.Value) (any, error) {
 	case '0':
 		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return n, nil
+		}
+		if digits := strings.TrimPrefix(string(raw), "-"); !strings.ContainsAny(digits, ".eE") {
+			if len(digits) > maxDigits {
+				return nil, fmt.Errorf("a whole number of %d digits; at most %d", len(digits), maxDigits)
+			}
+			return json.Number(raw), nil
 		}
 		return strconv.ParseFloat(string(raw), 64)
 	}
@@ -306,8 +326,8 @@ func (s *Set) Perform(session Session, target string, input json.RawMessage) (js
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	value, err := do(ctx, session, in)
-	var output json.RawMessage
-	if err == nil {
+	output, written := value.(json.RawMessage)
+	if err == nil && !written {
 		output, err = encoded(value)
 	}
 	over := session.Over() // a function may have passed over the error that ended it
