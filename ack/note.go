@@ -77,7 +77,7 @@ func (n Note) Record(t *engine.Turn, c engine.Command, entry, once string) error
 	at := t.Append(engine.Entry{
 		Kind: engine.KindEvent, Dir: dir, Type: entry, Data: data, SignalID: once, Meta: engine.Meta{Pointer: c.Pointer, Actor: n.Actor, Command: c.Position},
 	})
-	id := uuid.NewSHA1(engine.EventSpace, fmt.Appendf(nil, "ack|%s|%s|%d", t.Snap.InstanceID, t.Snap.Incarnation, at)).String()
+	id := EventID(t, "ack", at)
 	event, err := json.Marshal(map[string]any{
 		"specversion": "1.0", "id": id, "type": eventType(entry), "source": engine.EventSource(n.Definition), "subject": n.InstanceID,
 		"time": t.In.Now.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": json.RawMessage(data),
@@ -86,6 +86,16 @@ func (n Note) Record(t *engine.Turn, c engine.Command, entry, once string) error
 		t.Emit(event, c.Pointer, "")
 	}
 	return err
+}
+
+// EventID is the id of the event about the entry of an instance at a position. What a restore has taken back
+// may have been told: what is then at that position has another.
+func EventID(t *engine.Turn, kind string, at int64) string {
+	name := fmt.Appendf(nil, "%s|%s|%s|%d", kind, t.Snap.InstanceID, t.Snap.Incarnation, at)
+	if t.Snap.Epoch > 1 {
+		name = fmt.Appendf(name, "|%d", t.Snap.Epoch)
+	}
+	return uuid.NewSHA1(engine.EventSpace, name).String()
 }
 
 // Supersede records that nobody waits any more for the consumer of the command of w: the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -79,7 +78,7 @@ func (a *ackNotes) forbid(ctx context.Context, instance, actor, once string, dat
 				Kind: engine.KindEvent, Dir: engine.In, Type: entryForbidden, Data: data, SignalID: once,
 				Meta: engine.Meta{Actor: actor, Disposition: engine.Refused, Refusal: codeForbidden},
 			})
-			id := uuid.NewSHA1(engine.EventSpace, fmt.Appendf(nil, "forbidden|%s|%s|%d", t.Snap.InstanceID, t.Snap.Incarnation, at)).String()
+			id := ack.EventID(t, "forbidden", at)
 			event, err := json.Marshal(map[string]any{
 				"specversion": "1.0", "id": id, "type": typeForbidden, "source": engine.EventSource(t.Snap.Definition.Name), "subject": t.Snap.InstanceID,
 				"time": t.In.Now.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": data,

@@ -54,12 +54,13 @@ func Successor(ref snapshot.Definition, s *snapshot.Schedule) signal.Start {
 }
 
 // EventStart is the request for the instance that an event begins at a wait of
-// a schedule instance. The same event always begins the same one, also when a
-// newer version hears it again.
+// a schedule instance. The same event, by its dedupekey or else its source and id,
+// always begins the same one, also when a newer version hears it again.
 func (s *Schedule) EventStart(ref snapshot.Definition, event json.RawMessage, schedule string) (id string, start signal.Start, err error) {
 	var e struct {
 		ID     string          `json:"id"`
 		Source string          `json:"source"`
+		Key    string          `json:"dedupekey"`
 		Data   json.RawMessage `json:"data"`
 	}
 	if err := jsonv2.Unmarshal(event, &e); err != nil {
@@ -71,7 +72,11 @@ func (s *Schedule) EventStart(ref snapshot.Definition, event json.RawMessage, sc
 			item = json.RawMessage("null")
 		}
 	}
-	id = uuid.NewSHA1(space, fmt.Appendf(nil, "%q %q %q", ref.Name, e.Source, e.ID)).String()
+	known := fmt.Appendf(nil, "%q %q %q", ref.Name, e.Source, e.ID)
+	if e.Key != "" {
+		known = fmt.Appendf(nil, "%q key %q", ref.Name, e.Key)
+	}
+	id = uuid.NewSHA1(space, known).String()
 	return id, signal.Start{
 		Definition: ref.Name, Version: ref.Version, Input: bytes.Join([][]byte{[]byte("["), item, []byte("]")}, nil),
 		Parent: &signal.Parent{InstanceID: schedule},
