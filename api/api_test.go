@@ -58,6 +58,8 @@ type node struct {
 	ack         map[string]any
 	noted, bulk []string
 	did         engine.Disposition // of an operation
+	acts        int                // operations, starts and rewinds that were done
+	unread      func() error       // of a snapshot, when one was done; nil = it is read
 	attached    backend.Activity
 	moments     backend.MomentQuery
 	change      backend.ActivityChange
@@ -70,6 +72,7 @@ func (b *node) StartOrSignal(_ context.Context, id string, s signal.Start, h map
 		panic("a bug")
 	}
 	b.start, b.headers = s, h
+	b.acts++
 	return id, true, engine.Applied, b.err
 }
 func (b *node) IDOf(id string, _ signal.Start) string { return id }
@@ -110,6 +113,9 @@ func (b *node) CompleteTask(context.Context, string, string, []string, string, j
 	return projections.Task{}, b.err
 }
 func (b *node) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
+	if b.unread != nil && b.acts > 0 {
+		return snapshot.Snapshot{}, b.unread()
+	}
 	return b.snap, b.err
 }
 func (b *node) SearchAttributes(_ context.Context, name, version string) ([]attribute.Declared, error) {
@@ -122,6 +128,7 @@ func (b *node) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
 	return b.takes, b.err
 }
 func (b *node) OperateAt(context.Context, string, engine.Operation, json.RawMessage, int64, string) (engine.Disposition, error) {
+	b.acts++
 	return cmp.Or(b.did, engine.Applied), b.err
 }
 func (b *node) Acknowledge(_ context.Context, id string, position int64, a ack.Ack) (engine.Disposition, error) {

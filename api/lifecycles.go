@@ -73,12 +73,9 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	if err != nil {
 		return nil, err
 	}
-	snap, err := s.Operator.Snapshot(ctx, id)
-	if err != nil {
-		return nil, unknownInstance(err, id)
-	}
+	snap := s.done(ctx, id)
 	first, err := s.first(ctx, id, known, did)
-	if err != nil {
+	if err != nil { // a duplicate, which has done nothing
 		return nil, err
 	}
 	return created(client.Triggered{

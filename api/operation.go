@@ -163,8 +163,9 @@ func (e *endpoint) tell(ctx huma.Context, err error) {
 
 // call calls the handler, and makes a problem of its error.
 func (e *endpoint) call(ctx context.Context, in reflect.Value) (out any, err error) {
-	if e.op.Method == http.MethodGet && e.op.Tags[0] != healthTag && e.op.OperationID != listDeadLetters || e.op.Tags[0] == taskTag {
-		err = e.reads(ctx) // what changes an instance reads it when that is done
+	if e.op.Method == http.MethodGet && e.op.Tags[0] != healthTag && e.op.OperationID != listDeadLetters || e.op.Tags[0] == taskTag ||
+		e.op.OperationID == operateInstance || e.op.OperationID == rewindInstance {
+		err = e.reads(ctx) // before anything is done: who is told to come again asks for it once more
 	}
 	if err == nil {
 		answer := e.handle.Call([]reflect.Value{reflect.ValueOf(ctx), in})

@@ -78,10 +78,14 @@ func containsControl(s string) bool {
 // of an instance stands in the request.
 var actions = map[string]string{
 	"replay-dead-letter": "replay", "discard-dead-letter": "discard", "edit-dead-letter": "edit-letter", "migrate-instances": "migrate",
-	"publish-definition": "publish", publishAll: "publish", "reassign-task": "reassign", "rewind-instance": "rewind",
+	"publish-definition": "publish", publishAll: "publish", "reassign-task": "reassign", rewindInstance: "rewind",
 }
 
-const operateInstance = "operate-instance"
+// Operations that the audit or the budget of memory knows by name.
+const (
+	operateInstance = "operate-instance"
+	rewindInstance  = "rewind-instance"
+)
 
 // maxAsked is how much is read of a request that is refused, to say what it asks for.
 const maxAsked = 4 << 10

@@ -213,5 +213,9 @@ func trigger(v *visit) (string, h.Address, error) {
 	t, err := v.api.Trigger(v.Context(), name, reference, client.TriggerRequest{
 		Event: strings.TrimSpace(v.PostForm.Get("event")), RequestID: v.PostForm.Get("request"), Actor: v.who.User, Payload: payload,
 	})
-	return "It was " + t.Disposition + "; the state is " + t.State + ".", v.path("instances", t.InstanceID), err
+	did := "It was " + t.Disposition
+	if t.State != "" { // it could be read
+		did += "; the state is " + t.State
+	}
+	return did + ".", v.path("instances", t.InstanceID), err
 }

@@ -242,7 +242,7 @@ type Triggered struct {
 	InstanceID  string `json:"instanceId"`
 	Created     bool   `json:"created" doc:"The event began the instance."`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
-	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
+	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere; empty, as its status is, when that cannot be read now."`
 	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 
 	First *First `json:"first,omitempty" doc:"Of a duplicate: what became of the first."`
