@@ -296,7 +296,7 @@ func (c *console) visit(r *http.Request) (*visit, error) {
 	bearer := c.value(r, tokenCookie)
 	if c.Logins != nil {
 		session, name, groups := c.Logins.Of(r)
-		if session != "" {
+		if session != "" && (name != "" || bearer == "") { // one that has ended hides no token that counts
 			bearer = session
 		}
 		if name != "" {
