@@ -305,6 +305,11 @@ func TestRefusals(t *testing.T) {
 		{"event without id", "POST", "/v1/events", `{"specversion":"1.0","source":"s","type":"t"}`, nil, 400, "event.invalid", "no id"},
 		{"event that is none", "POST", "/v1/events", `[]`, nil, 400, "event.invalid", ""},
 		{"binary event of bad data", "POST", "/v1/events", `{`, []string{"Ce-Id", "1"}, 400, "event.invalid", "data cannot be read"},
+		{"empty number", "DELETE", "/v1/dead-letters/x?after=", "", nil, 422, "request.invalid", "is empty"},
+		{"empty time", "GET", "/v1/audit?from=", "", nil, 422, "request.invalid", "is empty"},
+		{"number twice", "POST", "/v1/dead-letters/x/replay?after=1&after=2", "", nil, 422, "request.invalid", "stands more than once"},
+		{"body of a discard", "DELETE", "/v1/dead-letters/x", `{"after":1}`, nil, 422, "request.invalid", "takes no body"},
+		{"body of a replay", "POST", "/v1/dead-letters/x/replay", `{"after":1}`, nil, 422, "request.invalid", "takes no body"},
 		{"no version", "GET", "/v1/definitions/a/b", "", nil, 404, "definition.unknown", "a/b"},
 	}
 	h := handler(t, &node{})

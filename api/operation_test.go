@@ -46,7 +46,7 @@ var requests = []struct{ method, target, body string }{
 	{"POST", valid + "&kind=a,b", `{"name":"ab"}`},
 	{"POST", valid + "&kind=c&kind=a&kind=b&from=yesterday&limit=many&after=" + strings.Repeat("z", 600), `{"name":"ab"}`},
 	{"POST", valid + "&limit=0", `{"name":"a","count":9,"more":1}`},
-	{"POST", valid + "&limit=", `{"count":"x"}`},
+	{"POST", valid, `{"count":"x"}`},
 	{"POST", "/every/a/1", `{"name":"ab"}`},
 	{"POST", "/every/a/x?flat=z", `[]`},
 	{"POST", "/every/a/99999999999999999999?flat=x", `{"name":"ab"}`},
@@ -59,7 +59,7 @@ var requests = []struct{ method, target, body string }{
 	{"POST", valid, `"` + strings.Repeat("x", MaxBodyBytes) + `"`},
 	{"POST", valid + "&limit=0", `"` + strings.Repeat("x", MaxBodyBytes) + `"`},
 	{"GET", "/bodiless", ``},
-	{"GET", "/bodiless?limit=3&kind=a", `{"ignored":`},
+	{"GET", "/bodiless?limit=3&kind=a", ``},
 	{"GET", "/bodiless?limit=3&kind=x", ``},
 	{"GET", "/bodiless?kinds=a", ``},
 	{"DELETE", "/gone/a", ``},
@@ -69,7 +69,8 @@ var requests = []struct{ method, target, body string }{
 }
 
 // TestOperationsAreReadAsTheFrameworkReads: register is huma.Register, but for the
-// code that the compiler makes of it. What both say of a request is the same, and so
+// code that the compiler makes of it, and for what the framework passes over and we
+// refuse: see TestRefusals. What both say of a request is the same, and so
 // is what they document.
 func TestOperationsAreReadAsTheFrameworkReads(t *testing.T) {
 	t.Parallel()
