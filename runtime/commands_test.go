@@ -196,6 +196,17 @@ type between struct {
 
 func (b *between) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	rows, err := b.StreamReader.Stream(ctx, id, after, limit)
+	b.happens()
+	return rows, err
+}
+
+func (b *between) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
+	rows, err := b.StreamReader.Pending(ctx, id, limit)
+	b.happens()
+	return rows, err
+}
+
+func (b *between) happens() {
 	b.mu.Lock()
 	then := b.then
 	b.then = nil
@@ -203,7 +214,37 @@ func (b *between) Stream(ctx context.Context, id string, after int64, limit int)
 	if then != nil {
 		then()
 	}
-	return rows, err
+}
+
+// A call is sent now for who has seen the instance as it is, and for nobody else.
+func TestRunNowOfACallIsOfAVersion(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		b := &between{}
+		n := startSet(t, fresh(), func(c *runtime.Config) { b.StreamReader, c.Store.Streams = c.Store.Streams, b },
+			func(ctx context.Context, _ json.RawMessage) (any, error) {
+				if activity.Info(ctx).Target == engine.TargetEvent {
+					return nil, nil
+				}
+				return nil, activity.RetryAfter(errors.New("away"), time.Hour)
+			}, plainDoc)
+		n.begin(t, "i", "t/plain", nil)
+		n.waits(t, "i")
+		row := n.until(t, "i", status("waiting"))
+		b.mu.Lock()
+		b.then = func() {
+			if _, err := n.rt.Operate(t.Context(), "i", engine.Suspend, nil, "bob"); err != nil {
+				t.Error(err)
+			}
+		}
+		b.mu.Unlock()
+		if _, err := n.rt.RunNow(t.Context(), "i", "", row.Version, "ann"); problem.CodeOf(err) != "instance.changed" {
+			t.Errorf("it was suspended meanwhile, and is run: %v", err)
+		}
+		if types := n.types(t, "i"); types["CommandRetried"] > 0 {
+			t.Errorf("%v", types)
+		}
+	})
 }
 
 // Who ends a command that was taken since they looked at it is told so, and says nothing of

@@ -181,7 +181,7 @@ func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, 
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
 	by := audit.As(audit.Row(ctx, now, "migrate", id, id), actor)
 	decide := func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-		if err := changedSince(snap, version); err != nil {
+		if err := ChangedSince(snap, version); err != nil {
 			return nil, err
 		}
 		if snap.Status.Closed() || snap.Definition.Alone() != from {
