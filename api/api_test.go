@@ -59,6 +59,7 @@ type node struct {
 	noted, bulk []string
 	did         engine.Disposition // of an operation
 	acts        int                // operations, starts and rewinds that were done
+	unnoted     error              // of the audit
 	unread      func() error       // of a snapshot, when one was done; nil = it is read
 	attached    backend.Activity
 	moments     backend.MomentQuery
@@ -151,6 +152,7 @@ func (b *node) ResetTarget(name string) error {
 	if name != "GET h/{id}" {
 		return problem.New(problem.NotFound, "target.unknown", "this node has sent nothing to %q", name)
 	}
+	b.acts++
 	return b.err
 }
 func (b *node) WaitsFor(string, int64) string { return "" }
@@ -318,6 +320,9 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			w := call(h, c.method, c.path, c.body, c.headers...)
 			body := w.Body.String()
+			if w.Header().Get("X-Request-Id") == "" {
+				t.Error("the answer has no X-Request-Id")
+			}
 			if p := problemOf(t, w); p.Code != c.code || p.Status != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("got  %s\nwant %d %s %s", body, c.status, c.code, c.says)
 			}

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
@@ -57,8 +56,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, operation string
 	if who.Via == principal.API {
 		who.Via = principal.Way(r.Context(), principal.API)
 	}
-	who.Claimed, who.Reason, who.Request = r.Header.Get(actorHeader), r.Header.Get(reasonHeader), uuid.NewString()
-	w.Header().Set(requestHeader, who.Request)
+	who.Claimed, who.Reason, who.Request = r.Header.Get(actorHeader), r.Header.Get(reasonHeader), w.Header().Get(requestHeader)
 	if err == nil && (!utf8.ValidString(who.Reason) || utf8.RuneCountInString(who.Reason) > maxReason || containsControl(who.Reason)) {
 		err = invalid("header."+reasonHeader, "the reason is not a text of UTF-8 of up to %d characters", maxReason)
 	}
