@@ -149,3 +149,23 @@ type noneDead struct{ backend.DeadLetterReader }
 func (noneDead) DeadLetters(context.Context, backend.DeadLetterQuery) (backend.Page[projections.DeadLetter], error) {
 	return backend.Page[projections.DeadLetter]{}, nil
 }
+
+// A breaker is reset when the audit has it, and nothing is noted of what is not there.
+func TestAResetIsNotedBeforeItIsDone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		target              string
+		unnoted             error
+		status, acts, noted int
+	}{
+		{"GET h/{id}", nil, 204, 1, 1},
+		{"GET h/x", nil, 404, 0, 0},
+		{"GET h/{id}", problem.New(problem.Unavailable, "store.busy", "full"), 503, 0, 1},
+	} {
+		b := &node{unnoted: c.unnoted}
+		w := call(handler(t, b), "POST", "/v1/targets/reset", `{"target":"`+c.target+`"}`)
+		if w.Code != c.status || b.acts != c.acts || len(b.noted) != c.noted {
+			t.Errorf("%s, %v: %d %s, done %d times, noted %q", c.target, c.unnoted, w.Code, w.Body, b.acts, b.noted)
+		}
+	}
+}
