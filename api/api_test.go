@@ -60,6 +60,7 @@ type node struct {
 	did         engine.Disposition // of an operation
 	acts        int                // operations, starts and rewinds that were done
 	unnoted     error              // of the audit
+	groups      []string           // of who completes a task
 	unread      func() error       // of a snapshot, when one was done; nil = it is read
 	attached    backend.Activity
 	moments     backend.MomentQuery
@@ -110,7 +111,8 @@ func (b *node) ClaimNext(_ context.Context, _ string, _ []string, scope backend.
 	return nil, b.err
 }
 
-func (b *node) CompleteTask(context.Context, string, string, []string, string, json.RawMessage) (projections.Task, error) {
+func (b *node) CompleteTask(_ context.Context, _, _ string, groups []string, _ string, _ json.RawMessage) (projections.Task, error) {
+	b.groups = groups
 	return projections.Task{}, b.err
 }
 func (b *node) Snapshot(context.Context, string) (snapshot.Snapshot, error) {

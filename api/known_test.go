@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -166,6 +169,30 @@ func TestAResetIsNotedBeforeItIsDone(t *testing.T) {
 		w := call(handler(t, b), "POST", "/v1/targets/reset", `{"target":"`+c.target+`"}`)
 		if w.Code != c.status || b.acts != c.acts || len(b.noted) != c.noted {
 			t.Errorf("%s, %v: %d %s, done %d times, noted %q", c.target, c.unnoted, w.Code, w.Body, b.acts, b.noted)
+		}
+	}
+}
+
+// The groups of who completes a task are those that they are in, where that is known.
+func TestWhoCompletesATaskIsInTheirGroups(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		who  principal.Principal
+		said string
+		want []string
+	}{
+		{principal.Principal{Name: "ann", Groups: []string{"a", "b"}}, "", []string{"a", "b"}},
+		{principal.Principal{Name: "ann"}, "", []string{}},
+		{principal.Principal{Name: "ann", Groups: []string{"a", "b"}}, `,"groups":["b"]`, []string{"b"}},
+		{principal.Principal{Name: "app", Speaks: true}, "", nil},
+		{principal.Principal{}, "", nil},
+	} {
+		b := &node{}
+		r := httptest.NewRequest("POST", "http://localhost/v1/tasks/t/complete", strings.NewReader(`{"user":"ann"`+c.said+`}`))
+		w := httptest.NewRecorder()
+		handler(t, b).ServeHTTP(w, r.WithContext(principal.With(r.Context(), c.who)))
+		if w.Code != http.StatusOK || !reflect.DeepEqual(b.groups, c.want) {
+			t.Errorf("%+v%s: %d, groups %#v, not %#v", c.who, c.said, w.Code, b.groups, c.want)
 		}
 	}
 }

@@ -351,7 +351,7 @@ type ClaimNextRequest struct {
 // CompleteRequest is a person's answer.
 type CompleteRequest struct {
 	User    string          `json:"user" minLength:"1" maxLength:"256"`
-	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now. When given, and they claimed the task as a member of a group, they must still be one."`
+	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now: who claimed the task as a member of a group must still be one. Absent: those of who asks, where that is known; else it is not looked at."`
 	Outcome string          `json:"outcome,omitempty" maxLength:"256"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
