@@ -196,3 +196,36 @@ func TestWhoCompletesATaskIsInTheirGroups(t *testing.T) {
 		}
 	}
 }
+
+// oneByOne are pages of one entry, as large ones are.
+type oneByOne struct {
+	backend.StreamReader
+	rows []projections.Entry
+}
+
+func (s oneByOne) Stream(_ context.Context, _ string, after int64, _ int) ([]projections.Entry, error) {
+	return s.rows[after:min(after+1, int64(len(s.rows)))], nil
+}
+
+func (s oneByOne) Received(context.Context, string, string) (projections.Entry, error) {
+	return s.rows[len(s.rows)-1], nil
+}
+
+// Who suspended an instance, and what the first of two messages did, is found behind the end of
+// a page whose entries are large.
+func TestWhatIsLookedForIsFoundBehindAPage(t *testing.T) {
+	t.Parallel()
+	rows := oneByOne{rows: []projections.Entry{
+		{Position: 1, Type: "ExternalSignal"},
+		{Position: 2, Type: engine.EntrySuspended, Metadata: []byte(`{"actor":"olga"}`)},
+		{Position: 3, Type: "ExternalSignal", Metadata: []byte(`{"sender":"s","sequence":2,"disposition":"buffered"}`)},
+		{Position: 4, Type: "ExternalSignal", Metadata: []byte(`{"sender":"s","sequence":2,"disposition":"duplicate"}`)},
+	}}
+	s := instanceAPI{&service{Config: Config{Operator: &node{snap: snapshot.Snapshot{Position: 4}}, Reader: Reader{Streams: rows}}}}
+	if r, err := (whyAPI{s}).suspended(t.Context(), "i"); err != nil || !strings.HasSuffix(r.Text, " by olga") {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if f, err := s.first(t.Context(), "i", "x", engine.Duplicate); err != nil || f == nil || f.Position != 3 || f.Disposition != "buffered" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

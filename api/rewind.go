@@ -86,18 +86,12 @@ func (s pastAPI) since(ctx context.Context, r *client.Rewind, snap, past *snapsh
 			after, l.open[w.Command] = min(after, w.Command-1), true
 		}
 	}
-	for after < snap.Position {
-		rows, err := s.Reader.Streams.Stream(ctx, r.InstanceID, after, lookBack)
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			break
-		}
-		for i := range rows {
-			l.add(&rows[i])
-		}
-		after = rows[len(rows)-1].Position
+	err := s.entries(ctx, r.InstanceID, after, snap.Position, func(e *projections.Entry) bool {
+		l.add(e)
+		return false
+	})
+	if err != nil {
+		return err
 	}
 	r.Effects, r.Signals = l.effects, l.signals
 	if n := len(r.Effects) - maxRewound; n > 0 {
