@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +21,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -214,20 +212,6 @@ func handlerWith(t *testing.T, b *node, set func(*Config)) http.Handler {
 	return h
 }
 
-// What the API does not do without is named when it is made.
-func TestAMissingReaderIsNamed(t *testing.T) {
-	t.Parallel()
-	b := &node{}
-	_, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Commenter: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b, Bulk: bulkNode{b},
-		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Members: b, Audit: b, Activities: b, Moments: b, Plans: bulkNode{b}},
-		Ready:  func(context.Context) error { return nil }, Now: time.Now,
-	})
-	if err == nil || err.Error() != "api: Reader.Tasks is required" {
-		t.Error(err)
-	}
-}
-
 // call makes a request; headers are pairs.
 func call(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
@@ -385,23 +369,6 @@ func TestSecondCompletionSaysWhoAndWhen(t *testing.T) {
 		want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		if p.Status != 409 || p.Code != "task.completed" || p.CompletedBy != "ann" || !p.CompletedAt.Equal(want) {
 			t.Errorf("%s: got %+v", verb, p)
-		}
-	}
-}
-
-// Names of the language's longest users and outcomes are taken, longer ones not.
-func TestNamesAtTheirLimit(t *testing.T) {
-	t.Parallel()
-	h := handler(t, &node{err: problem.New(problem.NotFound, "task.unknown", "it was asked for")})
-	for n, want := range map[int]int{humantask.MaxName: 404, humantask.MaxName + 1: 422} {
-		name := strings.Repeat("ü", n)
-		for verb, body := range map[string]string{
-			"tasks/x/claim": `{"user":%q}`, "tasks/x/release": `{"user":%q}`, "tasks/x/delegate": `{"user":"a","to":%q}`,
-			"tasks/x/reassign": `{"user":"a","to":%q}`, "tasks/x/complete": `{"user":"a","outcome":%q}`, "tasks/claim-next": `{"user":%q}`,
-		} {
-			if p := problemOf(t, call(h, "POST", "/v1/"+verb, fmt.Sprintf(body, name))); p.Status != want {
-				t.Errorf("%s with %d characters: %+v", verb, n, p)
-			}
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (s instanceAPI) outcome(ctx context.Context, id string) client.InstanceDeta
 
 // done is what is remembered of an instance after something was done to it; where that cannot
 // be read now, how and where it is by its row: see outcome.
-func (s instanceAPI) done(ctx context.Context, id string) snapshot.Snapshot {
+func (s *service) done(ctx context.Context, id string) snapshot.Snapshot {
 	snap, err := s.Operator.Snapshot(ctx, id)
 	if err == nil {
 		return snap

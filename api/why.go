@@ -136,7 +136,7 @@ func (s whyAPI) suspended(ctx context.Context, id string) (client.Reason, error)
 
 // entries tells of a stream what is behind a position, up to another, until that is enough. A
 // page whose entries are large ends before the newest, and the next one goes on.
-func (s instanceAPI) entries(ctx context.Context, id string, after, last int64, told func(*projections.Entry) (enough bool)) error {
+func (s *service) entries(ctx context.Context, id string, after, last int64, told func(*projections.Entry) (enough bool)) error {
 	for after = max(0, after); after < last; {
 		rows, err := s.Reader.Streams.Stream(ctx, id, after, lookBack)
 		if err != nil || len(rows) == 0 {
