@@ -66,7 +66,7 @@ func (b *node) DeadLetter(_ context.Context, id string) (projections.DeadLetter,
 func (b *node) Note(ctx context.Context, action, target, instance, code string) error {
 	p := principal.Of(ctx)
 	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, instance, code, p.Reason}, " "))
-	return nil
+	return b.unnoted
 }
 
 // bearers are known by what they bear: "NAME:ROLE,ROLE".

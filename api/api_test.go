@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +21,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -58,6 +56,10 @@ type node struct {
 	ack         map[string]any
 	noted, bulk []string
 	did         engine.Disposition // of an operation
+	acts        int                // operations, starts and rewinds that were done
+	unnoted     error              // of the audit
+	groups      []string           // of who completes a task
+	unread      func() error       // of a snapshot, when one was done; nil = it is read
 	attached    backend.Activity
 	moments     backend.MomentQuery
 	change      backend.ActivityChange
@@ -70,6 +72,7 @@ func (b *node) StartOrSignal(_ context.Context, id string, s signal.Start, h map
 		panic("a bug")
 	}
 	b.start, b.headers = s, h
+	b.acts++
 	return id, true, engine.Applied, b.err
 }
 func (b *node) IDOf(id string, _ signal.Start) string { return id }
@@ -106,10 +109,14 @@ func (b *node) ClaimNext(_ context.Context, _ string, _ []string, scope backend.
 	return nil, b.err
 }
 
-func (b *node) CompleteTask(context.Context, string, string, []string, string, json.RawMessage) (projections.Task, error) {
+func (b *node) CompleteTask(_ context.Context, _, _ string, groups []string, _ string, _ json.RawMessage) (projections.Task, error) {
+	b.groups = groups
 	return projections.Task{}, b.err
 }
 func (b *node) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
+	if b.unread != nil && b.acts > 0 {
+		return snapshot.Snapshot{}, b.unread()
+	}
 	return b.snap, b.err
 }
 func (b *node) SearchAttributes(_ context.Context, name, version string) ([]attribute.Declared, error) {
@@ -122,6 +129,7 @@ func (b *node) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
 	return b.takes, b.err
 }
 func (b *node) OperateAt(context.Context, string, engine.Operation, json.RawMessage, int64, string) (engine.Disposition, error) {
+	b.acts++
 	return cmp.Or(b.did, engine.Applied), b.err
 }
 func (b *node) Acknowledge(_ context.Context, id string, position int64, a ack.Ack) (engine.Disposition, error) {
@@ -144,6 +152,7 @@ func (b *node) ResetTarget(name string) error {
 	if name != "GET h/{id}" {
 		return problem.New(problem.NotFound, "target.unknown", "this node has sent nothing to %q", name)
 	}
+	b.acts++
 	return b.err
 }
 func (b *node) WaitsFor(string, int64) string { return "" }
@@ -201,20 +210,6 @@ func handlerWith(t *testing.T, b *node, set func(*Config)) http.Handler {
 		t.Fatal(err)
 	}
 	return h
-}
-
-// What the API does not do without is named when it is made.
-func TestAMissingReaderIsNamed(t *testing.T) {
-	t.Parallel()
-	b := &node{}
-	_, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Commenter: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b, Bulk: bulkNode{b},
-		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Members: b, Audit: b, Activities: b, Moments: b, Plans: bulkNode{b}},
-		Ready:  func(context.Context) error { return nil }, Now: time.Now,
-	})
-	if err == nil || err.Error() != "api: Reader.Tasks is required" {
-		t.Error(err)
-	}
 }
 
 // call makes a request; headers are pairs.
@@ -298,6 +293,11 @@ func TestRefusals(t *testing.T) {
 		{"event without id", "POST", "/v1/events", `{"specversion":"1.0","source":"s","type":"t"}`, nil, 400, "event.invalid", "no id"},
 		{"event that is none", "POST", "/v1/events", `[]`, nil, 400, "event.invalid", ""},
 		{"binary event of bad data", "POST", "/v1/events", `{`, []string{"Ce-Id", "1"}, 400, "event.invalid", "data cannot be read"},
+		{"empty number", "DELETE", "/v1/dead-letters/x?after=", "", nil, 422, "request.invalid", "is empty"},
+		{"empty time", "GET", "/v1/audit?from=", "", nil, 422, "request.invalid", "is empty"},
+		{"number twice", "POST", "/v1/dead-letters/x/replay?after=1&after=2", "", nil, 422, "request.invalid", "stands more than once"},
+		{"body of a discard", "DELETE", "/v1/dead-letters/x", `{"after":1}`, nil, 422, "request.invalid", "takes no body"},
+		{"body of a replay", "POST", "/v1/dead-letters/x/replay", `{"after":1}`, nil, 422, "request.invalid", "takes no body"},
 		{"no version", "GET", "/v1/definitions/a/b", "", nil, 404, "definition.unknown", "a/b"},
 	}
 	h := handler(t, &node{})
@@ -306,6 +306,9 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			w := call(h, c.method, c.path, c.body, c.headers...)
 			body := w.Body.String()
+			if w.Header().Get("X-Request-Id") == "" {
+				t.Error("the answer has no X-Request-Id")
+			}
 			if p := problemOf(t, w); p.Code != c.code || p.Status != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("got  %s\nwant %d %s %s", body, c.status, c.code, c.says)
 			}
@@ -366,23 +369,6 @@ func TestSecondCompletionSaysWhoAndWhen(t *testing.T) {
 		want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		if p.Status != 409 || p.Code != "task.completed" || p.CompletedBy != "ann" || !p.CompletedAt.Equal(want) {
 			t.Errorf("%s: got %+v", verb, p)
-		}
-	}
-}
-
-// Names of the language's longest users and outcomes are taken, longer ones not.
-func TestNamesAtTheirLimit(t *testing.T) {
-	t.Parallel()
-	h := handler(t, &node{err: problem.New(problem.NotFound, "task.unknown", "it was asked for")})
-	for n, want := range map[int]int{humantask.MaxName: 404, humantask.MaxName + 1: 422} {
-		name := strings.Repeat("ü", n)
-		for verb, body := range map[string]string{
-			"tasks/x/claim": `{"user":%q}`, "tasks/x/release": `{"user":%q}`, "tasks/x/delegate": `{"user":"a","to":%q}`,
-			"tasks/x/reassign": `{"user":"a","to":%q}`, "tasks/x/complete": `{"user":"a","outcome":%q}`, "tasks/claim-next": `{"user":%q}`,
-		} {
-			if p := problemOf(t, call(h, "POST", "/v1/"+verb, fmt.Sprintf(body, name))); p.Status != want {
-				t.Errorf("%s with %d characters: %+v", verb, n, p)
-			}
 		}
 	}
 }

@@ -2,12 +2,14 @@ package api
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // Pauses between two looks at the row of an instance that a client waits for, which another
@@ -96,10 +98,10 @@ func (f *follower) toldOf() int64 {
 // await returns when the instance is closed or faulted, or after d. What this node commits
 // is told; for what another one does, the row is looked at, less and less often, and at once
 // where the instance may have ended before anybody followed it. While this node brings it on
-// there is no need to.
-func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.Duration) error {
+// there is no need to. The start is made: that it cannot be looked at now is no error.
+func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.Duration) {
 	if d == 0 {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -113,9 +115,9 @@ func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-f.ended:
-			return nil
+			return
 		case <-timer.C:
 		}
 		if now := f.toldOf(); now != turns {
@@ -124,14 +126,8 @@ func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.
 			continue
 		}
 		row, err := s.Reader.Instances.Instance(ctx, f.id)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if st := snapshot.Status(row.Status); st.Closed() || st == snapshot.Faulted {
-			return nil
+		if st := snapshot.Status(row.Status); st.Closed() || st == snapshot.Faulted || errors.Is(err, store.ErrNotFound) {
+			return
 		}
 		timer.Reset(delay)
 		delay = min(delay*3/2, lookMax)
@@ -140,25 +136,29 @@ func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.
 
 // started is the instance after a start: as the first turn has left it, or the last one that
 // was waited for. Only one that was there before, or that others have brought on, is read.
-func (s instanceAPI) started(ctx context.Context, f *follower) (client.InstanceDetail, error) {
+// What there is no memory to show is left out.
+func (s instanceAPI) started(ctx context.Context, f *follower) client.InstanceDetail {
 	f.mu.Lock()
 	row, snap, pending := f.row, f.snap, f.pending
 	unknown := f.missed || len(f.open) > 0
 	f.mu.Unlock()
 	if row == nil || snap == nil {
-		return s.detail(ctx, f.id)
-	}
-	if _, err := s.Memory.Reads.Take(ctx, bodyFactor*int64(len(snap.State.Input)+len(snap.State.Context)+len(snap.State.Output))); err != nil {
-		return client.InstanceDetail{}, err
+		return s.outcome(ctx, f.id)
 	}
 	if snap.Version > 1 { // commands that nobody waits for may be left of turns before
 		pending = nil
 	}
+	if _, err := s.Memory.Reads.Take(ctx, bodyFactor*int64(len(snap.State.Input)+len(snap.State.Context)+len(snap.State.Output))); err != nil {
+		s.unshown(ctx, f.id, err)
+		d := client.InstanceDetail{Instance: toInstance(*row), Digest: snap.Definition.Digest, Waits: waitsOf(snap), Commands: []client.Command{}}
+		overlay(&d.Instance, snap)
+		return d
+	}
 	if snap.Version > 1 && unknown {
 		var err error
 		if pending, err = s.Reader.Streams.Pending(ctx, f.id, maxCommands); err != nil {
-			return client.InstanceDetail{}, err
+			s.unshown(ctx, f.id, err)
 		}
 	}
-	return s.shown(ctx, *row, snap, pending), nil
+	return s.shown(ctx, *row, snap, pending)
 }

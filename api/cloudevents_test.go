@@ -1,8 +1,11 @@
 package api
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/access"
 )
@@ -58,5 +61,32 @@ func TestHeadersOfAnEventAreDecoded(t *testing.T) {
 	h := guardedBy(t, b, &access.Gate{Verifiers: []access.Verifier{bearers{}}, Events: access.EventTypes{"order.*": {access.Application}}})
 	if w := call(h, "POST", "/v1/events", "", "ce-id", "1", "ce-source", "s", "ce-type", "pay%2Edone", "ce-specversion", "1.0", "Authorization", "Bearer app:application"); w.Code != 403 || b.event != nil {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// until notes that a body has a time by which it must have arrived.
+type until struct {
+	*httptest.ResponseRecorder
+	set bool
+}
+
+func (u *until) SetReadDeadline(time.Time) error {
+	u.set = true
+	return nil
+}
+
+// A body has its time to arrive; where there is none, the end of that time would end the request.
+func TestARequestWithoutABodyHasNoTimeForIt(t *testing.T) {
+	t.Parallel()
+	h := handler(t, &node{})
+	for body, want := range map[string]bool{"": false, `{"a":1}`: true} {
+		w := &until{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequest("POST", "http://localhost/v1/events", strings.NewReader(body))
+		for name, value := range map[string]string{"Ce-Id": "1", "Ce-Source": "s", "Ce-Type": "t", "Ce-Specversion": "1.0"} {
+			r.Header.Set(name, value)
+		}
+		if h.ServeHTTP(w, r); w.Code != http.StatusAccepted || w.set != want {
+			t.Errorf("%q: %d %s, has a time %t", body, w.Code, w.Body, w.set)
+		}
 	}
 }

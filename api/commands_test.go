@@ -37,6 +37,9 @@ func (b *node) RunNow(_ context.Context, id, wait string, _ int64, actor string)
 	return engine.Applied, b.err
 }
 func (b *node) Rewind(_ context.Context, s, past *snapshot.Snapshot, newKeys, dryRun bool, actor string) error {
+	if !dryRun {
+		b.acts++
+	}
 	b.ack = map[string]any{"rewind": fmt.Sprint(s.InstanceID, " ", s.Version, " to ", past.Position, " ", newKeys, dryRun, " ", actor)}
 	return b.err
 }

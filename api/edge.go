@@ -16,6 +16,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/principal"
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -101,6 +102,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.requests.WithLabelValues(route, out.class()).Inc()
 		e.seconds.WithLabelValues(route).Observe(e.now().Sub(begun).Seconds())
 	}()
+	out.Header().Set(requestHeader, uuid.NewString())
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	out.Header().Set("Cache-Control", "no-store")
 	switch {

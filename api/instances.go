@@ -82,6 +82,11 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 		start.Signal = &signal.FirstSignal{ID: known, Type: b.Signal.Type, Data: b.Signal.Data,
 			Sender: b.Signal.Sender, Sequence: b.Signal.Sequence}
 	}
+	if wait == 0 { // who waits for the end has no memory meanwhile
+		if _, err := s.Memory.Reads.Take(ctx, bodyFactor*int64(len(b.Input))); err != nil {
+			return nil, err
+		}
+	}
 	f := s.follow(s.Starter.IDOf(b.InstanceID, start), wait > 0)
 	defer func() { f.leave() }()
 	id, isNew, did, err := s.Starter.StartOrSignal(ctx, f.id, start, in.headers())
@@ -92,13 +97,8 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 		f.leave()
 		f = s.follow(id, wait > 0)
 	}
-	if err := s.await(ctx, f, !isNew, wait); err != nil {
-		return nil, err
-	}
-	d, err := s.started(ctx, f)
-	if err != nil {
-		return nil, err
-	}
+	s.await(ctx, f, !isNew, wait)
+	d := s.started(ctx, f)
 	d.Disposition = string(did)
 	return created(d, isNew), nil
 }
@@ -163,6 +163,47 @@ func (s instanceAPI) detail(ctx context.Context, id string) (client.InstanceDeta
 	d := s.shown(ctx, row, &snap, pending)
 	d.Attributes = toAttributes(found)
 	return d, nil
+}
+
+// outcome is an instance after something was done to it: as much of it as can be read now. That
+// it cannot is no error, which would have who asked do it again: without the snapshot there
+// is its row, without that its id.
+func (s instanceAPI) outcome(ctx context.Context, id string) client.InstanceDetail {
+	d, err := s.detail(ctx, id)
+	if err == nil {
+		return d
+	}
+	s.unshown(ctx, id, err)
+	d = client.InstanceDetail{Instance: client.Instance{ID: id}, Waits: []client.Wait{}, Commands: []client.Command{}}
+	if row, err := s.Reader.Instances.Instance(ctx, id); err == nil {
+		d.Instance = toInstance(row)
+	}
+	return d
+}
+
+// done is what is remembered of an instance after something was done to it; where that cannot
+// be read now, how and where it is by its row: see outcome.
+func (s *service) done(ctx context.Context, id string) snapshot.Snapshot {
+	snap, err := s.Operator.Snapshot(ctx, id)
+	if err == nil {
+		return snap
+	}
+	s.unshown(ctx, id, err)
+	snap = snapshot.Snapshot{}
+	if row, err := s.Reader.Instances.Instance(ctx, id); err == nil {
+		snap.Status, snap.Version, snap.State.Name = snapshot.Status(row.Status), row.Version, row.Position
+		if row.ErrorType != "" {
+			snap.Error = &snapshot.Error{Type: row.ErrorType, Detail: row.ErrorDetail}
+		}
+	}
+	return snap
+}
+
+// unshown notes that an answer says less than it could.
+func (s *service) unshown(ctx context.Context, id string, err error) {
+	if ctx.Err() == nil {
+		s.Log.Warn("what was done to an instance cannot be shown now", "instance", id, "error", err)
+	}
 }
 
 // shown is an instance as its row, its snapshot and its pending commands say it is.
@@ -333,10 +374,10 @@ func (s instanceAPI) operate(ctx context.Context, in *operateInput) (*answer[cli
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)
 	}
-	d, err := s.detail(ctx, in.ID)
+	d := s.outcome(ctx, in.ID)
 	if did != engine.Queued {
-		return ok(d), err
+		return ok(d), nil
 	}
 	d.Disposition = string(did)
-	return &answer[client.InstanceDetail]{http.StatusAccepted, d}, err
+	return &answer[client.InstanceDetail]{http.StatusAccepted, d}, nil
 }

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -148,4 +151,81 @@ type noneDead struct{ backend.DeadLetterReader }
 
 func (noneDead) DeadLetters(context.Context, backend.DeadLetterQuery) (backend.Page[projections.DeadLetter], error) {
 	return backend.Page[projections.DeadLetter]{}, nil
+}
+
+// A breaker is reset when the audit has it, and nothing is noted of what is not there.
+func TestAResetIsNotedBeforeItIsDone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		target              string
+		unnoted             error
+		status, acts, noted int
+	}{
+		{"GET h/{id}", nil, 204, 1, 1},
+		{"GET h/x", nil, 404, 0, 0},
+		{"GET h/{id}", problem.New(problem.Unavailable, "store.busy", "full"), 503, 0, 1},
+	} {
+		b := &node{unnoted: c.unnoted}
+		w := call(handler(t, b), "POST", "/v1/targets/reset", `{"target":"`+c.target+`"}`)
+		if w.Code != c.status || b.acts != c.acts || len(b.noted) != c.noted {
+			t.Errorf("%s, %v: %d %s, done %d times, noted %q", c.target, c.unnoted, w.Code, w.Body, b.acts, b.noted)
+		}
+	}
+}
+
+// The groups of who completes a task are those that they are in, where that is known.
+func TestWhoCompletesATaskIsInTheirGroups(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		who  principal.Principal
+		said string
+		want []string
+	}{
+		{principal.Principal{Name: "ann", Groups: []string{"a", "b"}}, "", []string{"a", "b"}},
+		{principal.Principal{Name: "ann"}, "", []string{}},
+		{principal.Principal{Name: "ann", Groups: []string{"a", "b"}}, `,"groups":["b"]`, []string{"b"}},
+		{principal.Principal{Name: "app", Speaks: true}, "", nil},
+		{principal.Principal{}, "", nil},
+	} {
+		b := &node{}
+		r := httptest.NewRequest("POST", "http://localhost/v1/tasks/t/complete", strings.NewReader(`{"user":"ann"`+c.said+`}`))
+		w := httptest.NewRecorder()
+		handler(t, b).ServeHTTP(w, r.WithContext(principal.With(r.Context(), c.who)))
+		if w.Code != http.StatusOK || !reflect.DeepEqual(b.groups, c.want) {
+			t.Errorf("%+v%s: %d, groups %#v, not %#v", c.who, c.said, w.Code, b.groups, c.want)
+		}
+	}
+}
+
+// oneByOne are pages of one entry, as large ones are.
+type oneByOne struct {
+	backend.StreamReader
+	rows []projections.Entry
+}
+
+func (s oneByOne) Stream(_ context.Context, _ string, after int64, _ int) ([]projections.Entry, error) {
+	return s.rows[after:min(after+1, int64(len(s.rows)))], nil
+}
+
+func (s oneByOne) Received(context.Context, string, string) (projections.Entry, error) {
+	return s.rows[len(s.rows)-1], nil
+}
+
+// Who suspended an instance, and what the first of two messages did, is found behind the end of
+// a page whose entries are large.
+func TestWhatIsLookedForIsFoundBehindAPage(t *testing.T) {
+	t.Parallel()
+	rows := oneByOne{rows: []projections.Entry{
+		{Position: 1, Type: "ExternalSignal"},
+		{Position: 2, Type: engine.EntrySuspended, Metadata: []byte(`{"actor":"olga"}`)},
+		{Position: 3, Type: "ExternalSignal", Metadata: []byte(`{"sender":"s","sequence":2,"disposition":"buffered"}`)},
+		{Position: 4, Type: "ExternalSignal", Metadata: []byte(`{"sender":"s","sequence":2,"disposition":"duplicate"}`)},
+	}}
+	s := instanceAPI{&service{Config: Config{Operator: &node{snap: snapshot.Snapshot{Position: 4}}, Reader: Reader{Streams: rows}}}}
+	if r, err := (whyAPI{s}).suspended(t.Context(), "i"); err != nil || !strings.HasSuffix(r.Text, " by olga") {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if f, err := s.first(t.Context(), "i", "x", engine.Duplicate); err != nil || f == nil || f.Position != 3 || f.Disposition != "buffered" {
+		t.Errorf("%+v, %v", f, err)
+	}
 }

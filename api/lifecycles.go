@@ -73,12 +73,9 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	if err != nil {
 		return nil, err
 	}
-	snap, err := s.Operator.Snapshot(ctx, id)
-	if err != nil {
-		return nil, unknownInstance(err, id)
-	}
+	snap := s.done(ctx, id)
 	first, err := s.first(ctx, id, known, did)
-	if err != nil {
+	if err != nil { // a duplicate, which has done nothing
 		return nil, err
 	}
 	return created(client.Triggered{
@@ -145,19 +142,15 @@ func (s instanceAPI) first(ctx context.Context, instance, signalID string, did e
 	}
 	x := toEntry(e)
 	if x.Disposition == string(engine.Duplicate) { // by its sequence, which another has taken
-		rows, err := s.Reader.Streams.Stream(ctx, instance, max(0, x.Position-1-lookBack), lookBack)
-		if err != nil {
-			return nil, err
+		repeat, found := x, false
+		err := s.entries(ctx, instance, x.Position-1-lookBack, x.Position-1, func(e *projections.Entry) bool {
+			x = toEntry(*e)
+			found = x.Position < repeat.Position && x.Sender == repeat.Sender && x.Sequence == repeat.Sequence && x.Disposition != repeat.Disposition
+			return found
+		})
+		if err != nil || !found {
+			return nil, err // it is long ago
 		}
-		by := func(e projections.Entry) bool {
-			o := toEntry(e)
-			return o.Position < x.Position && o.Sender == x.Sender && o.Sequence == x.Sequence && o.Disposition != x.Disposition
-		}
-		i := slices.IndexFunc(rows, by)
-		if i < 0 {
-			return nil, nil // it is long ago
-		}
-		x = toEntry(rows[i])
 	}
 	return &client.First{Position: x.Position, Disposition: cmp.Or(x.Disposition, string(engine.Applied)), Refusal: x.Refusal, At: x.At}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -117,6 +118,8 @@ func (e *endpoint) serve(ctx huma.Context) {
 		if wrong := e.in.takeBody(e, ctx, in.Elem(), body, found); wrong != 0 {
 			status = wrong
 		}
+	} else if hasBody(ctx) {
+		found.Errors = append(found.Errors, &huma.ErrorDetail{Location: "body", Message: "the operation takes no body"})
 	}
 	if len(found.Errors) > 0 {
 		_ = huma.WriteErr(e, ctx, status, "validation failed", found.Errors...)
@@ -163,8 +166,9 @@ func (e *endpoint) tell(ctx huma.Context, err error) {
 
 // call calls the handler, and makes a problem of its error.
 func (e *endpoint) call(ctx context.Context, in reflect.Value) (out any, err error) {
-	if e.op.Method == http.MethodGet && e.op.Tags[0] != healthTag && e.op.OperationID != listDeadLetters || e.op.Tags[0] == taskTag {
-		err = e.reads(ctx) // what changes an instance reads it when that is done
+	if e.op.Method == http.MethodGet && e.op.Tags[0] != healthTag && e.op.OperationID != listDeadLetters || e.op.Tags[0] == taskTag ||
+		e.op.OperationID == operateInstance || e.op.OperationID == rewindInstance {
+		err = e.reads(ctx) // before anything is done: who is told to come again asks for it once more
 	}
 	if err == nil {
 		answer := e.handle.Call([]reflect.Value{reflect.ValueOf(ctx), in})
@@ -199,9 +203,30 @@ func (e *endpoint) write(ctx huma.Context, status int, document any) {
 	}
 }
 
+// bodyUntil bounds how long the body of a request may take to arrive. Where there is none the
+// server reads on already, to see that the client leaves, and would take the end of that for it.
+func bodyUntil(ctx huma.Context, limit time.Duration) (length int64) {
+	r, _ := humago.Unwrap(ctx)
+	if r.ContentLength != 0 {
+		_ = ctx.SetReadDeadline(time.Now().Add(limit)) // a writer that has none is a test's
+	}
+	return r.ContentLength
+}
+
+// hasBody reports whether something is sent to an operation that takes no body, and would pass
+// over what it says.
+func hasBody(ctx huma.Context) bool {
+	length := bodyUntil(ctx, bodyTimeout)
+	if length >= 0 {
+		return length > 0
+	}
+	n, _ := io.ReadFull(ctx.BodyReader(), make([]byte, 1)) // what cannot be read is none
+	return n > 0
+}
+
 // readBody reads a body to its end, as far as it may be long and may last.
 func (e *endpoint) readBody(ctx huma.Context) ([]byte, huma.StatusError) {
-	_ = ctx.SetReadDeadline(time.Now().Add(e.op.BodyReadTimeout)) // a writer that has none is a test's
+	bodyUntil(ctx, e.op.BodyReadTimeout)
 	body, err := io.ReadAll(io.LimitReader(ctx.BodyReader(), e.op.MaxBodyBytes))
 	var timeout net.Error
 	switch {
@@ -343,6 +368,16 @@ func (i *input) readParameters(ctx huma.Context, in reflect.Value, found *huma.V
 			text = ctx.Param(p.Name)
 		case "query":
 			text = ctx.Query(p.Name)
+			if p.several {
+				text = strings.Join(query[p.Name], "")
+			} else if len(query[p.Name]) > 1 {
+				found.Add(at, "", "stands more than once")
+				continue
+			}
+			if text == "" && query.Has(p.Name) && !mayBeEmpty(in.Elem().FieldByIndex(p.field).Interface()) {
+				found.Add(at, "", "is empty")
+				continue
+			}
 		case "header":
 			text = ctx.Header(p.Name)
 		}
@@ -403,6 +438,15 @@ func (i *input) takeBody(h huma.API, ctx huma.Context, in reflect.Value, body []
 
 // settable are the types of parameters, which set knows.
 var settable = []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[[]string](), reflect.TypeFor[time.Time]()}
+
+// mayBeEmpty reports whether nothing is a value of a parameter, as it is where it is not there.
+func mayBeEmpty(of any) bool {
+	switch of.(type) {
+	case string, []string:
+		return true
+	}
+	return false
+}
 
 // set sets a field to a parameter's value, which it returns as the schema checks it.
 func set(field reflect.Value, text string, all []string) (any, error) {

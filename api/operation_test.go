@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/humantask"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 // everyInput has a parameter of every kind, and a body.
@@ -46,7 +49,7 @@ var requests = []struct{ method, target, body string }{
 	{"POST", valid + "&kind=a,b", `{"name":"ab"}`},
 	{"POST", valid + "&kind=c&kind=a&kind=b&from=yesterday&limit=many&after=" + strings.Repeat("z", 600), `{"name":"ab"}`},
 	{"POST", valid + "&limit=0", `{"name":"a","count":9,"more":1}`},
-	{"POST", valid + "&limit=", `{"count":"x"}`},
+	{"POST", valid, `{"count":"x"}`},
 	{"POST", "/every/a/1", `{"name":"ab"}`},
 	{"POST", "/every/a/x?flat=z", `[]`},
 	{"POST", "/every/a/99999999999999999999?flat=x", `{"name":"ab"}`},
@@ -59,7 +62,7 @@ var requests = []struct{ method, target, body string }{
 	{"POST", valid, `"` + strings.Repeat("x", MaxBodyBytes) + `"`},
 	{"POST", valid + "&limit=0", `"` + strings.Repeat("x", MaxBodyBytes) + `"`},
 	{"GET", "/bodiless", ``},
-	{"GET", "/bodiless?limit=3&kind=a", `{"ignored":`},
+	{"GET", "/bodiless?limit=3&kind=a", ``},
 	{"GET", "/bodiless?limit=3&kind=x", ``},
 	{"GET", "/bodiless?kinds=a", ``},
 	{"DELETE", "/gone/a", ``},
@@ -69,7 +72,8 @@ var requests = []struct{ method, target, body string }{
 }
 
 // TestOperationsAreReadAsTheFrameworkReads: register is huma.Register, but for the
-// code that the compiler makes of it. What both say of a request is the same, and so
+// code that the compiler makes of it, and for what the framework passes over and we
+// refuse: see TestRefusals. What both say of a request is the same, and so
 // is what they document.
 func TestOperationsAreReadAsTheFrameworkReads(t *testing.T) {
 	t.Parallel()
@@ -131,4 +135,35 @@ func openAPI(t *testing.T, h huma.API) (doc any) {
 		t.Fatal(err)
 	}
 	return doc
+}
+
+// What the API does not do without is named when it is made.
+func TestAMissingReaderIsNamed(t *testing.T) {
+	t.Parallel()
+	b := &node{}
+	_, err := New(Config{
+		Starter: b, Signaller: b, Tasks: b, Commenter: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b, Bulk: bulkNode{b},
+		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Members: b, Audit: b, Activities: b, Moments: b, Plans: bulkNode{b}},
+		Ready:  func(context.Context) error { return nil }, Now: time.Now,
+	})
+	if err == nil || err.Error() != "api: Reader.Tasks is required" {
+		t.Error(err)
+	}
+}
+
+// Names of the language's longest users and outcomes are taken, longer ones not.
+func TestNamesAtTheirLimit(t *testing.T) {
+	t.Parallel()
+	h := handler(t, &node{err: problem.New(problem.NotFound, "task.unknown", "it was asked for")})
+	for n, want := range map[int]int{humantask.MaxName: 404, humantask.MaxName + 1: 422} {
+		name := strings.Repeat("ü", n)
+		for verb, body := range map[string]string{
+			"tasks/x/claim": `{"user":%q}`, "tasks/x/release": `{"user":%q}`, "tasks/x/delegate": `{"user":"a","to":%q}`,
+			"tasks/x/reassign": `{"user":"a","to":%q}`, "tasks/x/complete": `{"user":"a","outcome":%q}`, "tasks/claim-next": `{"user":%q}`,
+		} {
+			if p := problemOf(t, call(h, "POST", "/v1/"+verb, fmt.Sprintf(body, name))); p.Status != want {
+				t.Errorf("%s with %d characters: %+v", verb, n, p)
+			}
+		}
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
@@ -57,8 +56,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, operation string
 	if who.Via == principal.API {
 		who.Via = principal.Way(r.Context(), principal.API)
 	}
-	who.Claimed, who.Reason, who.Request = r.Header.Get(actorHeader), r.Header.Get(reasonHeader), uuid.NewString()
-	w.Header().Set(requestHeader, who.Request)
+	who.Claimed, who.Reason, who.Request = r.Header.Get(actorHeader), r.Header.Get(reasonHeader), w.Header().Get(requestHeader)
 	if err == nil && (!utf8.ValidString(who.Reason) || utf8.RuneCountInString(who.Reason) > maxReason || containsControl(who.Reason)) {
 		err = invalid("header."+reasonHeader, "the reason is not a text of UTF-8 of up to %d characters", maxReason)
 	}
@@ -78,10 +76,14 @@ func containsControl(s string) bool {
 // of an instance stands in the request.
 var actions = map[string]string{
 	"replay-dead-letter": "replay", "discard-dead-letter": "discard", "edit-dead-letter": "edit-letter", "migrate-instances": "migrate",
-	"publish-definition": "publish", publishAll: "publish", "reassign-task": "reassign", "rewind-instance": "rewind",
+	"publish-definition": "publish", publishAll: "publish", "reassign-task": "reassign", rewindInstance: "rewind",
 }
 
-const operateInstance = "operate-instance"
+// Operations that the audit or the budget of memory knows by name.
+const (
+	operateInstance = "operate-instance"
+	rewindInstance  = "rewind-instance"
+)
 
 // maxAsked is how much is read of a request that is refused, to say what it asks for.
 const maxAsked = 4 << 10

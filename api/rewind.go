@@ -26,7 +26,7 @@ const entryRewound = "Rewound"
 const maxRewound = 500
 
 func (s pastAPI) rewindOperations(h huma.API) {
-	op := operation("rewind-instance", http.MethodPost, "/v1/instances/{id}/rewind", "instances",
+	op := operation(rewindInstance, http.MethodPost, "/v1/instances/{id}/rewind", "instances",
 		"Take an instance back to the end of an earlier turn", http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge)
 	op.Description = "The task at which it stood then begins anew, as after a retry. What the outside was asked for since it is asked for again under the same keys, " +
 		"so that it can tell, or with newKeys under others. Signals that were taken since are not taken again. The stream keeps what was."
@@ -67,10 +67,9 @@ func (s pastAPI) rewind(ctx context.Context, in *rewindInput) (*answer[client.Re
 	if r.DryRun = in.Body.DryRun; err != nil || r.DryRun {
 		return ok(r), err
 	}
-	if snap, err = s.Operator.Snapshot(ctx, in.ID); err == nil {
-		r.Status, r.StateVersion = string(snap.Status), snap.Version
-	}
-	return ok(r), err
+	now := s.done(ctx, in.ID)
+	r.Status, r.StateVersion = string(now.Status), now.Version
+	return ok(r), nil
 }
 
 // since is what has happened to an instance since it was what it goes back to, with the
@@ -87,18 +86,12 @@ func (s pastAPI) since(ctx context.Context, r *client.Rewind, snap, past *snapsh
 			after, l.open[w.Command] = min(after, w.Command-1), true
 		}
 	}
-	for after < snap.Position {
-		rows, err := s.Reader.Streams.Stream(ctx, r.InstanceID, after, lookBack)
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			break
-		}
-		for i := range rows {
-			l.add(&rows[i])
-		}
-		after = rows[len(rows)-1].Position
+	err := s.entries(ctx, r.InstanceID, after, snap.Position, func(e *projections.Entry) bool {
+		l.add(e)
+		return false
+	})
+	if err != nil {
+		return err
 	}
 	r.Effects, r.Signals = l.effects, l.signals
 	if n := len(r.Effects) - maxRewound; n > 0 {

@@ -33,7 +33,7 @@ func (e *endpoint) within(ctx huma.Context) error {
 		return nil
 	}
 	var err error
-	name := ctx.Param("namespace") + ctx.Param("environment") + "/" + ctx.Param("name") + ctx.Param("definition")
+	name := strings.TrimPrefix(ctx.Param("namespace"), definition.PolicyPrefix) + ctx.Param("environment") + "/" + ctx.Param("name") + ctx.Param("definition")
 	switch path := e.op.Path; {
 	case isTask:
 		var t projections.Task

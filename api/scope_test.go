@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,23 @@ func TestPagesOfNamespacesTellAllOfThem(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%q in pages of %d: %q", kind, limit, got)
 			}
+		}
+	}
+}
+
+// Who sees a policy in a list sees it; those of other namespaces are not there.
+func TestPoliciesOfANamespaceAreRead(t *testing.T) {
+	t.Parallel()
+	h := handler(t, &node{})
+	for path, want := range map[string]int{
+		"policy:shop/case/1.0.0": 200, "policy:shop/case/1.0.0/source": 200, "shop/case/1.0.0": 200, "policy:bank/case/1.0.0": 404, "policy:bank/case/1.0.0/source": 404,
+		"policy:policy:shop/case/1.0.0": 404,
+	} {
+		r := httptest.NewRequest("GET", "http://localhost/v1/definitions/"+path, nil)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Principal{Name: "ann", Scope: []string{"shop"}})))
+		if w.Code != want {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }

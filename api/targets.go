@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -57,8 +58,11 @@ type resetTargetInput struct {
 }
 
 func (s operatorAPI) resetTarget(ctx context.Context, in *resetTargetInput) (*struct{}, error) {
-	if err := s.Dispatcher.ResetTarget(in.Body.Target); err != nil {
-		return nil, err
+	named := func(d admission.State) bool { return d.Target == in.Body.Target }
+	if slices.ContainsFunc(s.Dispatcher.Targets(), named) { // what cannot be noted is not done
+		if err := s.Auditor.Note(ctx, "reset-target", in.Body.Target, "", ""); err != nil {
+			return nil, err
+		}
 	}
-	return nil, s.Auditor.Note(ctx, "reset-target", in.Body.Target, "", "")
+	return nil, s.Dispatcher.ResetTarget(in.Body.Target)
 }

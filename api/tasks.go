@@ -150,7 +150,11 @@ func (s taskAPI) completeTask(ctx context.Context, in *completeInput) (*answer[c
 	if err := yourself(ctx, in.Body.User, in.Body.Groups); err != nil {
 		return nil, err
 	}
-	t, err := s.Tasks.CompleteTask(ctx, in.ID, in.Body.User, in.Body.Groups, in.Body.Outcome, in.Body.Data)
+	groups := in.Body.Groups
+	if who := principal.Of(ctx); groups == nil && who.Name != "" && !who.Speaks { // what they are in is known, and may be none
+		groups = append([]string{}, who.Groups...)
+	}
+	t, err := s.Tasks.CompleteTask(ctx, in.ID, in.Body.User, groups, in.Body.Outcome, in.Body.Data)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -120,17 +121,35 @@ func (s whyAPI) suspended(ctx context.Context, id string) (client.Reason, error)
 	if err != nil {
 		return r, unknownInstance(err, id)
 	}
-	entries, err := s.Reader.Streams.Stream(ctx, id, max(0, snap.Position-lookBack), lookBack)
-	for _, e := range entries {
+	err = s.entries(ctx, id, snap.Position-lookBack, snap.Position, func(e *projections.Entry) bool {
 		if e.Type == engine.EntrySuspended {
-			shown := toEntry(e)
+			shown := toEntry(*e)
 			r.Text = "it was suspended " + at(shown.At)
 			if shown.Actor != "" {
 				r.Text += " by " + shown.Actor
 			}
 		}
-	}
+		return false
+	})
 	return r, err
+}
+
+// entries tells of a stream what is behind a position, up to another, until that is enough. A
+// page whose entries are large ends before the newest, and the next one goes on.
+func (s *service) entries(ctx context.Context, id string, after, last int64, told func(*projections.Entry) (enough bool)) error {
+	for after = max(0, after); after < last; {
+		rows, err := s.Reader.Streams.Stream(ctx, id, after, lookBack)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for i := range rows {
+			if told(&rows[i]) {
+				return nil
+			}
+		}
+		after = rows[len(rows)-1].Position
+	}
+	return nil
 }
 
 func faulted(d client.InstanceDetail) client.Reason {

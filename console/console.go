@@ -33,6 +33,7 @@ const (
 	MaxPages     = 4                // made at once: each holds what the API has answered, decoded, until it is written
 	MaxLogins    = 16               // under way at once: each may wait for the identity provider
 	MaxRuns      = 4                // steps of plans taken at once: each takes some seconds
+	MaxSlow      = 4                // pages made at once that compare versions or rewind: each may read much
 	MaxForms     = 32               // held at once, as they arrive and until their pages are made
 	pageItems    = 50               // rows of a list
 	streamItems  = 200              // entries of a timeline on one page
@@ -77,6 +78,7 @@ type console struct {
 	making chan struct{} // has room for MaxPages
 	logins chan struct{} // for MaxLogins
 	runs   chan struct{} // for MaxRuns
+	slow   chan struct{} // for MaxSlow
 	forms  chan struct{} // for MaxForms
 	seen   looks
 }
@@ -94,7 +96,7 @@ func Handler(o Options) (http.Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &console{Options: o, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages), logins: make(chan struct{}, MaxLogins), runs: make(chan struct{}, MaxRuns), forms: make(chan struct{}, MaxForms)}
+	c := &console{Options: o, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages), logins: make(chan struct{}, MaxLogins), runs: make(chan struct{}, MaxRuns), slow: make(chan struct{}, MaxSlow), forms: make(chan struct{}, MaxForms)}
 	return c.guarded(c.routes()), nil
 }
 
@@ -243,6 +245,8 @@ func (c *console) guarded(h http.Handler) http.Handler {
 			room = c.logins
 		case strings.HasPrefix(r.URL.Path, c.Prefix+"/bulk/") && r.Method == http.MethodPost:
 			room = c.runs
+		case c.isSlow(r.URL.Path):
+			room = c.slow
 		}
 		leave, ok := enter(r, room)
 		if !ok {
@@ -251,6 +255,13 @@ func (c *console) guarded(h http.Handler) http.Handler {
 		defer leave()
 		h.ServeHTTP(w, r)
 	})
+}
+
+// isSlow reports whether the page of a path looks at many instances, or at much of one.
+func (c *console) isSlow(path string) bool {
+	path = strings.TrimPrefix(path, c.Prefix)
+	return strings.HasPrefix(path, "/definitions/") && strings.Contains(path, "/compare/") ||
+		strings.HasPrefix(path, "/instances/") && strings.HasSuffix(path, "/rewind")
 }
 
 // enter waits for a place in a room; who has left needs none.
@@ -296,7 +307,7 @@ func (c *console) visit(r *http.Request) (*visit, error) {
 	bearer := c.value(r, tokenCookie)
 	if c.Logins != nil {
 		session, name, groups := c.Logins.Of(r)
-		if session != "" {
+		if session != "" && (name != "" || bearer == "") { // one that has ended hides no token that counts
 			bearer = session
 		}
 		if name != "" {

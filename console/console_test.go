@@ -103,6 +103,41 @@ func TestLoginsKeepNoPageWaiting(t *testing.T) {
 	all.Wait()
 }
 
+// Those who compare versions, migrate or rewind keep no page from anybody.
+func TestSlowPagesKeepNoOtherWaiting(t *testing.T) {
+	t.Parallel()
+	came, leave := make(chan struct{}), make(chan struct{})
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := r.URL.Path; strings.Contains(p, "/diff/") || strings.HasSuffix(p, "/migrations") || strings.HasSuffix(p, "/rewind") {
+			came <- struct{}{}
+			<-leave
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items": []}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range max(console.MaxPages, console.MaxSlow) {
+		method, path, _ := strings.Cut([]string{
+			"GET /console/definitions/a/b/1/compare/2", "POST /console/definitions/a/b/1/compare/2", "GET /console/instances/i/rewind?to=1",
+		}[i%3], " ")
+		all.Go(func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "http://127.0.0.1"+path, nil)) })
+		<-came
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/console/schedules", nil).WithContext(ctx))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "No schedule") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	close(leave)
+	all.Wait()
+}
+
 func TestAConsoleNeedsAnAPI(t *testing.T) {
 	t.Parallel()
 	if _, err := console.Handler(console.Options{}); err == nil {

@@ -92,6 +92,36 @@ func TestCookiesAreOfThisHostAlone(t *testing.T) {
 	}
 }
 
+// ended are logins of somebody whose session has ended.
+type ended struct{ loggedIn }
+
+func (l ended) Of(*http.Request) (string, string, []string) { return l.session, "", nil }
+
+// A session that counts goes before a token; one that has ended hides none.
+func TestAnEndedSessionHidesNoToken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		logins        console.Logins
+		cookie, bears string
+	}{
+		{loggedIn{"aq_s"}, "aqueduct-token=aq_x", "Bearer aq_s"},
+		{ended{loggedIn{"aq_s"}}, "aqueduct-token=aq_x", "Bearer aq_x"},
+		{ended{loggedIn{"aq_s"}}, "", "Bearer aq_s"}, // the API says why
+	} {
+		api := &bearing{}
+		h, err := console.Handler(console.Options{API: api, Logins: c.logins})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("GET", "http://127.0.0.1/console/audit", nil)
+		r.Header.Set("Cookie", c.cookie)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if len(api.got) == 0 || api.got[0] != c.bears {
+			t.Errorf("%T with %q bears %q, not %q", c.logins, c.cookie, api.got, c.bears)
+		}
+	}
+}
+
 // TestARunGoesOnAtItsPage: what has more to do leads to the page that goes on with it.
 func TestARunGoesOnAtItsPage(t *testing.T) {
 	t.Parallel()

@@ -98,3 +98,33 @@ func TestAPageIsReadWithinItsTime(t *testing.T) {
 		t.Errorf("%d, until %s", w.Code, w.until)
 	}
 }
+
+// A form that is shown again, for its request may have been done, asks for the same.
+func TestAFormThatIsShownAgainAsksForTheSame(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"status": 503, "code": "store.outcome-unknown", "title": "t", "detail": "d"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"items": [], "id": "i", "status": "waiting", "may": ["signal-instance", "trigger-event"]}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, form := range map[string]string{
+		"/instances/i/signal": "request=r-1&type=paid", "/lifecycles/shop/loan/trigger": "request=r-1&reference=L&event=submit",
+	} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1/console"+path, strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `name="request" value="r-1"`) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

@@ -198,7 +198,7 @@ func (e entityPage) acts(s *shell) h.Node {
 	}
 	return h.Group{
 		acts("Find", h.Find(h.Address{}, reference, button("Find"))),
-		h.If(s.may("trigger-event"), acts("Trigger", h.Post(s.ofLifecycle(e.Name).Below("trigger"), h.Class("fields"), hidden("request", uuid.NewString()), reference,
+		h.If(s.may("trigger-event"), acts("Trigger", h.Post(s.ofLifecycle(e.Name).Below("trigger"), h.Class("fields"), hidden("request", either(s.asked("request"), uuid.NewString())), reference,
 			label("Event", h.Input(h.Name("event"), h.Value(s.asked("event")), h.List("takes"), h.Required())), offered("takes", takes),
 			jsonLabel("Payload", area("payload", s.asked("payload"), 4)), button("Trigger")))),
 	}
@@ -213,5 +213,9 @@ func trigger(v *visit) (string, h.Address, error) {
 	t, err := v.api.Trigger(v.Context(), name, reference, client.TriggerRequest{
 		Event: strings.TrimSpace(v.PostForm.Get("event")), RequestID: v.PostForm.Get("request"), Actor: v.who.User, Payload: payload,
 	})
-	return "It was " + t.Disposition + "; the state is " + t.State + ".", v.path("instances", t.InstanceID), err
+	did := "It was " + t.Disposition
+	if t.State != "" { // it could be read
+		did += "; the state is " + t.State
+	}
+	return did + ".", v.path("instances", t.InstanceID), err
 }

@@ -136,7 +136,7 @@ func (w whole) acts(s *shell) h.Node {
 			unfold(text("Cancel"), note(text("What it waits for is withdrawn, its children are cancelled, and it does not go on.")),
 				do("cancel", "Cancel the instance", h.Class("danger")), text(" "),
 				do("compensate", "Cancel it, and compensate what it has done", h.Class("danger"))))),
-		h.If(signals, unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", uuid.NewString()),
+		h.If(signals, unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", either(s.asked("request"), uuid.NewString())),
 			label("Type", h.Input(h.Name("type"), h.Value(s.asked("type")), h.List("types"), h.Required())), offered("types", w.Events),
 			jsonLabel("Data", area("data", s.asked("data"), 3)), button("Send")))),
 		h.If(s.may("rewind-instance"), unfold(text("Rewind"), note(text("It goes back to the end of an earlier turn, and on from there.")), rewindForm(s, w.ID, "", false))),

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -213,12 +214,12 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		change, err = a.again(j, row, said, deliveries)
 	case ack.Processed:
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), said, deliveries, by)
+			return a.acknowledged(ctx, c, row, dispatch.Payload(said.Output), said, deliveries, by)
 		}
 		change.Claims = []store.Claim{{InstanceID: c.Instance, Position: c.Position, Any: true, Done: true}}
 	case ack.Failed:
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, failure(row, said), said, deliveries, by)
+			return a.acknowledged(ctx, c, row, failure(row, said), said, deliveries, by)
 		}
 		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true, ExpectNext: row.NextAttemptAt}, codeAckFailed, said.Failure())
 		change.DeadLetter.Attempts = row.Attempts + row.Deliveries
@@ -234,7 +235,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		if err == nil {
 			err = settled(now, c, said)
 		}
-		if err == nil && said.Outcome != ack.Processed && (now.ClaimedBy != row.ClaimedBy || !now.NextAttemptAt.Equal(row.NextAttemptAt)) {
+		if err == nil && (said.Outcome != ack.Processed || said.Settles) && (now.ClaimedBy != row.ClaimedBy || !now.NextAttemptAt.Equal(row.NextAttemptAt)) {
 			err = errMoved
 		}
 		return err
@@ -248,6 +249,12 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		a.dispatcher.Dead.Inc()
 	}
 	return engine.Applied, nil
+}
+
+// moved reports whether a command has gone on since it was read.
+func moved(was, now projections.Entry) bool {
+	return now.ClaimedBy != was.ClaimedBy || !now.NextAttemptAt.Equal(was.NextAttemptAt) || now.Attempts != was.Attempts ||
+		now.Deliveries != was.Deliveries || now.Unknown != was.Unknown || now.LastError != was.LastError
 }
 
 // failure is the result of a command that somebody has failed. A consumer knows what became
@@ -266,8 +273,10 @@ func failure(row projections.Entry, said ack.Ack) json.RawMessage {
 
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
-// a suspended instance keeps one, by its signal id.
-func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, said ack.Ack, deliveries int, by []store.Audit) (engine.Disposition, error) {
+// a suspended instance keeps one, by its signal id. Who ends the command of somebody else may,
+// and says what became of it, by the row: while the turn waits, a worker or a node may have
+// taken it.
+func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, row projections.Entry, result json.RawMessage, said ack.Ack, deliveries int, by []store.Audit) (engine.Disposition, error) {
 	n, now := saidOf(c, said, deliveries), a.dispatcher.Now()
 	env := signal.Envelope{
 		SignalID: c.Token + "/ack", InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
@@ -280,6 +289,11 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 	decide := func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
+		}
+		if said.Settles {
+			if now, _, err := a.command(ctx, place{c.Instance, c.Position}); err != nil || moved(row, now) {
+				return nil, cmp.Or(err, errMoved)
+			}
 		}
 		n.Stays = ack.Stays(def, c.Pointer, entryOf(c, n.Outcome))
 		first, err := ackTurn(def, snap, in, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, n.Outcome), said.Signal) })

@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -66,7 +67,7 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 	case lease < leaseMin || lease > leaseMax:
 		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "a lease lasts between %s and %d days, not %s", leaseMin, leaseMax/(24*time.Hour), lease)
 	}
-	return a.change(ctx, place{instance, position}, entryCommandClaimed, worker, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
+	return a.change(ctx, place{instance, position}, entryCommandClaimed, worker, func(_ *snapshot.Snapshot, j *dispatch.Job, row projections.Entry) (store.Change, error) {
 		if by := ack.Claimant(row.LastError, row.NextAttemptAt, a.dispatcher.Now()); by != "" && by != worker {
 			return store.Change{}, taken(row, by)
 		}
@@ -85,7 +86,16 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 // RetryCommand has nodes try a pending command at once, with all its attempts before it,
 // whoever has claimed it outside. Problems: as of ClaimCommand.
 func (a *acknowledger) RetryCommand(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error) {
-	return a.change(ctx, place{instance, position}, entryCommandRetried, actor, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
+	return a.retryAt(ctx, instance, position, 0, actor)
+}
+
+// retryAt is RetryCommand while the instance is at a version; 0 = whatever it is. Problem:
+// instance.changed.
+func (a *acknowledger) retryAt(ctx context.Context, instance string, position, version int64, actor string) (projections.Entry, error) {
+	return a.change(ctx, place{instance, position}, entryCommandRetried, actor, func(snap *snapshot.Snapshot, j *dispatch.Job, row projections.Entry) (store.Change, error) {
+		if err := service.ChangedSince(snap, version); err != nil {
+			return store.Change{}, err
+		}
 		note := ack.Said(row.LastError)
 		if ack.StaysOpen(row.LastError) {
 			note = ack.Open + note
@@ -118,7 +128,7 @@ func (a *acknowledger) SettleCommand(ctx context.Context, instance string, posit
 
 // change commits what becomes of a command that no node performs, in a turn of its
 // instance: of several who ask, each sees what the one before has done.
-func (a *acknowledger) change(ctx context.Context, at place, entry, actor string, decide func(*dispatch.Job, projections.Entry) (store.Change, error)) (projections.Entry, error) {
+func (a *acknowledger) change(ctx context.Context, at place, entry, actor string, decide func(*snapshot.Snapshot, *dispatch.Job, projections.Entry) (store.Change, error)) (projections.Entry, error) {
 	by := audit.As(audit.Row(ctx, a.dispatcher.Now(), auditActions[entry], dispatch.Key(engine.Command{Instance: at.instance, Position: at.position}), at.instance), actor)
 	for try := 0; ; try++ {
 		by.ID = uuid.NewString() // the commit before may have been made
@@ -139,7 +149,7 @@ func (a *acknowledger) change(ctx context.Context, at place, entry, actor string
 // auditActions are the actions of operators by their entries.
 var auditActions = map[string]string{entryCommandClaimed: "claim-command", entryCommandRetried: "retry-command"}
 
-func (a *acknowledger) changed(ctx context.Context, at place, entry, actor string, decide func(*dispatch.Job, projections.Entry) (store.Change, error), by store.Audit) error {
+func (a *acknowledger) changed(ctx context.Context, at place, entry, actor string, decide func(*snapshot.Snapshot, *dispatch.Job, projections.Entry) (store.Change, error), by store.Audit) error {
 	now := a.dispatcher.Now()
 	var change store.Change
 	s := turn.Signal{
@@ -169,7 +179,7 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 		}
 		j, _, err := a.job(ctx, row)
 		if err == nil {
-			change, err = decide(j, row)
+			change, err = decide(snap, j, row)
 		}
 		if err != nil {
 			return nil, err

@@ -16,6 +16,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -219,6 +221,122 @@ func TestWhatIsAnsweredIsNotPerformed(t *testing.T) {
 		}
 		if got := n.output(t, "i"); got != "5" {
 			t.Errorf("output %s", got)
+		}
+	})
+}
+
+// between has something happen right after a command was read, once.
+type between struct {
+	backend.StreamReader
+	mu   sync.Mutex
+	then func()
+}
+
+func (b *between) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
+	rows, err := b.StreamReader.Stream(ctx, id, after, limit)
+	b.happens()
+	return rows, err
+}
+
+func (b *between) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
+	rows, err := b.StreamReader.Pending(ctx, id, limit)
+	b.happens()
+	return rows, err
+}
+
+func (b *between) happens() {
+	b.mu.Lock()
+	then := b.then
+	b.then = nil
+	b.mu.Unlock()
+	if then != nil {
+		then()
+	}
+}
+
+// A call is sent now for who has seen the instance as it is, and for nobody else.
+func TestRunNowOfACallIsOfAVersion(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		b := &between{}
+		n := startSet(t, fresh(), func(c *runtime.Config) { b.StreamReader, c.Store.Streams = c.Store.Streams, b },
+			func(ctx context.Context, _ json.RawMessage) (any, error) {
+				if activity.Info(ctx).Target == engine.TargetEvent {
+					return nil, nil
+				}
+				return nil, activity.RetryAfter(errors.New("away"), time.Hour)
+			}, plainDoc)
+		n.begin(t, "i", "t/plain", nil)
+		n.waits(t, "i")
+		row := n.until(t, "i", status("waiting"))
+		b.mu.Lock()
+		b.then = func() {
+			if _, err := n.rt.Operate(t.Context(), "i", engine.Suspend, nil, "bob"); err != nil {
+				t.Error(err)
+			}
+		}
+		b.mu.Unlock()
+		if _, err := n.rt.RunNow(t.Context(), "i", "", row.Version, "ann"); problem.CodeOf(err) != "instance.changed" {
+			t.Errorf("it was suspended meanwhile, and is run: %v", err)
+		}
+		if types := n.types(t, "i"); types["CommandRetried"] > 0 {
+			t.Errorf("%v", types)
+		}
+	})
+}
+
+// Who ends a command that was taken since they looked at it is told so, and says nothing of
+// what they do not know.
+func TestACommandIsEndedAsItIsNow(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		begun, release, b := make(chan struct{}, 10), make(chan struct{}), &between{}
+		var sent sync.Map
+		effect := func(ctx context.Context, _ json.RawMessage) (any, error) {
+			a := activity.Info(ctx)
+			if a.Target == engine.TargetEvent {
+				return nil, nil
+			}
+			if _, again := sent.LoadOrStore(a.Instance, true); !again {
+				return nil, activity.RetryAfter(errors.New("away"), time.Hour)
+			}
+			begun <- struct{}{}
+			<-release
+			return nil, nil
+		}
+		n := startSet(t, fresh(), func(c *runtime.Config) { b.StreamReader, c.Store.Streams = c.Store.Streams, b }, effect, plainDoc, tellDoc)
+		said := func(id string, o ack.Outcome, then func(id string)) (engine.Disposition, error) {
+			b.mu.Lock()
+			b.then = func() { then(id) }
+			b.mu.Unlock()
+			return n.rt.SettleCommand(t.Context(), id, 2, ack.Ack{Outcome: o, Actor: "ann"})
+		}
+		bob := func(id string) {
+			if _, err := n.rt.ClaimCommand(t.Context(), id, 2, "bob", time.Hour); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, definition := range []string{"plain", "tell"} {
+			for _, o := range []ack.Outcome{ack.Processed, ack.Failed} {
+				id := definition + string(o)
+				n.begin(t, id, "t/"+definition, nil)
+				n.waits(t, id)
+				if did, err := said(id, o, bob); problem.CodeOf(err) != "command.taken" {
+					t.Errorf("%s: ended over bob, who has it since: %q, %v", id, did, err)
+				}
+			}
+		}
+		n.begin(t, "sent", "t/plain", nil)
+		n.waits(t, "sent")
+		did, err := said("sent", ack.Failed, func(id string) {
+			if _, err := n.rt.RetryCommand(t.Context(), id, 2, "bob"); err != nil {
+				t.Error(err)
+			}
+			<-begun
+		})
+		close(release)
+		if row := n.row(t, "sent"); did != engine.Applied || err != nil || !row.Unknown {
+			t.Errorf("failed while a node sends it: %q, %v, %+v", did, err, row)
 		}
 	})
 }

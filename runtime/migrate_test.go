@@ -16,6 +16,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -374,6 +376,42 @@ do: [{hear: {listen: {to: {one: {with: {type: go}}}}}}]
 			if s, err := n.store.Writer.Load(t.Context(), id); err != nil || s.Status != snapshot.Waiting || s.Definition.Version != "1.0.0" {
 				t.Errorf("%s is %s under %s: %v", id, s.Status, s.Definition.Version, err)
 			}
+		}
+	})
+}
+
+// listed counts the rows of lists of instances.
+type listed struct {
+	backend.InstanceReader
+	rows atomic.Int64
+}
+
+func (l *listed) Instances(ctx context.Context, q backend.InstanceQuery) (backend.Page[projections.Instance], error) {
+	p, err := l.InstanceReader.Instances(ctx, q)
+	l.rows.Add(int64(len(p.Items)))
+	return p, err
+}
+
+// A migration reads those instances that it is of: those of other versions may be many more.
+func TestAMigrationReadsItsVersion(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		l := &listed{}
+		n := startSet(t, fresh(), func(c *runtime.Config) { l.InstanceReader, c.Store.Instances = c.Store.Instances, l },
+			func(context.Context, json.RawMessage) (any, error) { return 1, nil }, orderOne, orderTwo)
+		for i := range 9 {
+			start := signal.Start{Definition: "t/order", Version: []string{"1.0.0", "2.0.0", "2.0.0"}[i%3], Input: json.RawMessage(`{"order":"o"}`)}
+			if _, _, err := n.rt.Start(t.Context(), fmt.Sprint("i-", i), start, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 9 {
+			n.until(t, fmt.Sprint("i-", i), func(i projections.Instance) bool { return i.Position == "paid" })
+		}
+		l.rows.Store(0)
+		r, err := n.rt.CompareVersions(t.Context(), "t/order", "1.0.0", "2.0.0")
+		if err != nil || r.Live != 3 || l.rows.Load() != 3 {
+			t.Errorf("%d are live, %d rows are read: %v", r.Live, l.rows.Load(), err)
 		}
 	})
 }

@@ -328,7 +328,7 @@ func (r *Runtime) routing() events.Config {
 // serving wires what people and the API ask.
 func (r *Runtime) serving() service.Services {
 	signals := &service.Signals{Writer: r.Store.Writer, Pump: r.pump, Log: r.Log, Now: r.Now, Refused: r.verdicts.refused}
-	commands := service.Commands{Entry: r.Record.Entry, Command: commandOf, Sleeping: sleeping(r.Store.Streams, r.Now), Retry: r.RetryCommand}
+	commands := service.Commands{Entry: r.Record.Entry, Command: commandOf, Sleeping: sleeping(r.Store.Streams, r.Now), Retry: r.retryAt}
 	var traced func(headers map[string]string, instance, incarnation string) map[string]string
 	if r.Traces != nil {
 		traced = r.Traces.Headers

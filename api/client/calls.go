@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,8 +29,17 @@ func (c definitionCalls) Definitions(ctx context.Context, l List) (Page[Definiti
 // Versions lists the versions of a definition, at least one, the last published last; name is
 // namespace/name. Problem: definition.unknown.
 func (c definitionCalls) Versions(ctx context.Context, name string) ([]Definition, error) {
-	p, err := get[Page[Definition]](ctx, c.caller, definitions+"/"+name, nil)
+	p, err := get[Page[Definition]](ctx, c.caller, definitions+"/"+named(name), nil)
 	return p.Items, err
+}
+
+// named is a name, namespace/name, as parts of a path, of which no letter is one of an address.
+func named(name string) string {
+	namespace, rest, ok := strings.Cut(name, "/")
+	if !ok {
+		return url.PathEscape(name)
+	}
+	return url.PathEscape(namespace) + "/" + url.PathEscape(rest)
 }
 
 // Schedules lists the schedules of definitions, the last set up first;
@@ -41,7 +51,7 @@ func (c definitionCalls) Schedules(ctx context.Context, definition string, l Lis
 // Source returns what the author of a definition wrote; name is
 // namespace/name.
 func (c definitionCalls) Source(ctx context.Context, name, version string) ([]byte, error) {
-	return get[[]byte](ctx, c.caller, definitions+"/"+name+"/"+url.PathEscape(version)+"/source", nil)
+	return get[[]byte](ctx, c.caller, definitions+"/"+named(name)+"/"+url.PathEscape(version)+"/source", nil)
 }
 
 // Start begins an instance, and waits up to d until it is closed or faulted.
@@ -119,7 +129,7 @@ func (c instanceCalls) Lifecycle(ctx context.Context, definition, reference stri
 }
 
 func lifecycle(definition, reference string) string {
-	return "/v1/lifecycles/" + definition + "/" + url.PathEscape(reference)
+	return "/v1/lifecycles/" + named(definition) + "/" + url.PathEscape(reference)
 }
 
 // Acknowledge says what became of a command that a consumer got, by its place

@@ -51,3 +51,35 @@ func TestWhatIsNoNodesAnswer(t *testing.T) {
 		}
 	}
 }
+
+// What has a letter of addresses in its name is asked for by its name.
+func TestNamesInPathsAreEscaped(t *testing.T) {
+	t.Parallel()
+	var asked string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.RequestURI
+		fmt.Fprint(w, `{}`)
+	}))
+	t.Cleanup(server.Close)
+	c, err := New(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, name := t.Context(), "a?b/c#d%/e"
+	for want, ask := range map[string]func() error{
+		"/v1/definitions/a%3Fb/c%23d%25%2Fe":              func() error { _, err := c.Versions(ctx, name); return err },
+		"/v1/definitions/a%3Fb/c%23d%25%2Fe/1%2F2/source": func() error { _, err := c.Source(ctx, name, "1/2"); return err },
+		"/v1/definitions/a%3Fb/c%23d%25%2Fe/1/diff/2":     func() error { _, err := c.CompareVersions(ctx, name, "1", "2"); return err },
+		"/v1/definitions/a%3Fb/c%23d%25%2Fe/migrations":   func() error { _, err := c.Migrate(ctx, name, MigrationRequest{}); return err },
+		"/v1/policies/a%3Fb/c%23d%25%2Fe":                 func() error { _, err := c.Policies(ctx, name, List{}); return err },
+		"/v1/policies/a%3Fb/c%23d%25%2Fe/1":               func() error { _, err := c.Policy(ctx, name, "1"); return err },
+		"/v1/policies/a%3Fb/c%23d%25%2Fe/1/diff/2":        func() error { _, err := c.ComparePolicies(ctx, name, "1", "2"); return err },
+		"/v1/lifecycles/a%3Fb/c%23d%25%2Fe/r%3F":          func() error { _, err := c.Lifecycle(ctx, name, "r?"); return err },
+		"/v1/lifecycles/a%3Fb/c%23d%25%2Fe/r%3F/events":   func() error { _, err := c.Trigger(ctx, name, "r?", TriggerRequest{}); return err },
+		"/v1/definitions/alone":                           func() error { _, err := c.Versions(ctx, "alone"); return err },
+	} {
+		if err := ask(); asked != want {
+			t.Errorf("asks %s, not %s: %v", asked, want, err)
+		}
+	}
+}

@@ -54,12 +54,12 @@ type MigrationReport struct {
 // CompareVersions says how two versions of a definition differ, and what a
 // migration would do to live instances; name is namespace/name.
 func (c definitionCalls) CompareVersions(ctx context.Context, name, from, to string) (MigrationReport, error) {
-	return get[MigrationReport](ctx, c.caller, definitions+"/"+name+"/"+url.PathEscape(from)+"/diff/"+url.PathEscape(to), nil)
+	return get[MigrationReport](ctx, c.caller, definitions+"/"+named(name)+"/"+url.PathEscape(from)+"/diff/"+url.PathEscape(to), nil)
 }
 
 // Migrate moves live instances of one version of a definition to another, as
 // many as one request does: repeat it while Left is more than Waiting.
 func (c definitionCalls) Migrate(ctx context.Context, name string, m MigrationRequest) (MigrationReport, error) {
-	out, _, err := post[MigrationReport](ctx, c.caller, definitions+"/"+name+"/migrations", m)
+	out, _, err := post[MigrationReport](ctx, c.caller, definitions+"/"+named(name)+"/migrations", m)
 	return out, err
 }

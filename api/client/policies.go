@@ -26,17 +26,17 @@ type PolicyComparison struct {
 // published as definitions are.
 func (c definitionCalls) Policies(ctx context.Context, lifecycle string, l List) (Page[Definition], error) {
 	if lifecycle != "" {
-		return get[Page[Definition]](ctx, c.caller, policies+"/"+lifecycle, l.in(url.Values{}))
+		return get[Page[Definition]](ctx, c.caller, policies+"/"+named(lifecycle), l.in(url.Values{}))
 	}
 	return get[Page[Definition]](ctx, c.caller, policies, l.in(url.Values{}))
 }
 
 // Policy returns a policy of a lifecycle.
 func (c definitionCalls) Policy(ctx context.Context, lifecycle, version string) (Policy, error) {
-	return get[Policy](ctx, c.caller, policies+"/"+lifecycle+"/"+url.PathEscape(version), nil)
+	return get[Policy](ctx, c.caller, policies+"/"+named(lifecycle)+"/"+url.PathEscape(version), nil)
 }
 
 // ComparePolicies says how two policies of a lifecycle differ.
 func (c definitionCalls) ComparePolicies(ctx context.Context, lifecycle, from, to string) (PolicyComparison, error) {
-	return get[PolicyComparison](ctx, c.caller, policies+"/"+lifecycle+"/"+url.PathEscape(from)+"/diff/"+url.PathEscape(to), nil)
+	return get[PolicyComparison](ctx, c.caller, policies+"/"+named(lifecycle)+"/"+url.PathEscape(from)+"/diff/"+url.PathEscape(to), nil)
 }

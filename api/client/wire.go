@@ -242,7 +242,7 @@ type Triggered struct {
 	InstanceID  string `json:"instanceId"`
 	Created     bool   `json:"created" doc:"The event began the instance."`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
-	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
+	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere; empty, as its status is, when that cannot be read now."`
 	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 
 	First *First `json:"first,omitempty" doc:"Of a duplicate: what became of the first."`
@@ -351,7 +351,7 @@ type ClaimNextRequest struct {
 // CompleteRequest is a person's answer.
 type CompleteRequest struct {
 	User    string          `json:"user" minLength:"1" maxLength:"256"`
-	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now. When given, and they claimed the task as a member of a group, they must still be one."`
+	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now: who claimed the task as a member of a group must still be one. Absent: those of who asks, where that is known; else it is not looked at."`
 	Outcome string          `json:"outcome,omitempty" maxLength:"256"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }

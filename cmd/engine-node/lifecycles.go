@@ -54,7 +54,11 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 			if got.Created {
 				begun = ", begun"
 			}
-			fmt.Fprintf(a.page.out, "%s: %s is now %s (instance %s%s)\n", got.Disposition, args[1], got.State, got.InstanceID, begun)
+			now := ""
+			if got.State != "" { // it could be read
+				now = " is now " + got.State
+			}
+			fmt.Fprintf(a.page.out, "%s: %s%s (instance %s%s)\n", got.Disposition, args[1], now, got.InstanceID, begun)
 			if e := got.Error; e != nil {
 				fmt.Fprintf(a.page.out, "faulted at %s: %s: %s\n", e.Pointer, e.Title, e.Detail)
 			}

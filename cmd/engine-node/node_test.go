@@ -117,9 +117,9 @@ func TestEveryOperation(t *testing.T) {
 	if err != nil || end.Status != "completed" || string(end.Output) != "[2]" || end.EndedAt.IsZero() {
 		t.Fatalf("%+v %v", end, err)
 	}
-	entries, err := stream(ctx, c, i.ID)
-	if err != nil || len(entries) < 4 || entries[0].Type != "InstanceStarted" || entries[0].Actor != "ann" {
-		t.Errorf("%+v %v", entries, err)
+	all, err := stream(ctx, c, i.ID)
+	if entries := all.Items; err != nil || len(entries) < 4 || entries[0].Type != "InstanceStarted" || entries[0].Actor != "ann" || all.Next != "" {
+		t.Errorf("%+v %v", all, err)
 	}
 	_, err = c.Operate(ctx, i.ID, client.OperationRequest{Operation: "cancel"})
 	refused(t, err, "instance.closed", problem.Conflict)

@@ -250,15 +250,18 @@ func showCommand(a *app) *cobra.Command {
 				}
 				return a.page.showInstance(i)
 			}
-			entries, err := stream(ctx, c, args[0])
+			p, err := stream(ctx, c, args[0])
+			if p.Next != "" {
+				fmt.Fprintf(a.err, "only the first %d entries are shown: there may be more behind position %s\n", len(p.Items), p.Next)
+			}
 			if err != nil || a.json {
-				return a.page.orPrint(client.Page[client.Entry]{Items: entries}, err)
+				return a.page.orPrint(p, err)
 			}
 			if err := a.page.showInstance(i); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.page.out)
-			return a.page.showTimeline(entries)
+			return a.page.showTimeline(p.Items)
 		}),
 	}
 	c.Flags().BoolVar(&timeline, "timeline", false, "every message of the instance, in order")
@@ -318,22 +321,22 @@ const (
 	streamMax  = 100_000
 )
 
-// stream reads the whole stream of an instance.
-func stream(ctx context.Context, c *client.Client, id string) ([]client.Entry, error) {
-	entries := []client.Entry{}
+// stream reads the whole stream of an instance, or as much of it as is shown, with what comes next.
+func stream(ctx context.Context, c *client.Client, id string) (all client.Page[client.Entry], err error) {
+	all.Items = []client.Entry{}
 	var after int64
-	for len(entries) < streamMax {
+	for len(all.Items) < streamMax {
 		p, err := c.Stream(ctx, id, after, streamPage)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		entries = append(entries, p.Items...)
-		if p.Next == "" {
+		all.Items = append(all.Items, p.Items...)
+		if all.Next = p.Next; p.Next == "" {
 			break
 		}
 		after = p.Items[len(p.Items)-1].Position
 	}
-	return entries, nil
+	return all, nil
 }
 
 func listCommand(a *app) *cobra.Command {

@@ -108,7 +108,7 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 	seen := map[string]bool{}
 	var ids []string
 	for _, status := range live {
-		q := backend.InstanceQuery{Definition: report.From.Name, Status: string(status), Limit: projections.MaxLimit}
+		q := backend.InstanceQuery{Definition: report.From.Name, Version: report.From.Version, Status: string(status), Live: true, Limit: projections.MaxLimit}
 		for {
 			page, err := g.Instances.Instances(ctx, q)
 			if err != nil {
@@ -116,7 +116,7 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 			}
 			for i := range page.Items {
 				row := &page.Items[i]
-				if row.DefVersion != report.From.Version || seen[row.ID] {
+				if seen[row.ID] {
 					continue
 				}
 				seen[row.ID] = true
@@ -181,7 +181,7 @@ func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, 
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
 	by := audit.As(audit.Row(ctx, now, "migrate", id, id), actor)
 	decide := func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-		if err := changedSince(snap, version); err != nil {
+		if err := ChangedSince(snap, version); err != nil {
 			return nil, err
 		}
 		if snap.Status.Closed() || snap.Definition.Alone() != from {

@@ -104,8 +104,8 @@ var Refusals = []string{
 // codeChanged refuses what was asked of an instance as it was.
 const codeChanged = "instance.changed"
 
-// changedSince says that an instance is not what it was at a version; 0 = whatever it is.
-func changedSince(snap *snapshot.Snapshot, version int64) error {
+// ChangedSince says that an instance is not what it was at a version; 0 = whatever it is.
+func ChangedSince(snap *snapshot.Snapshot, version int64) error {
 	if version == 0 || snap.Version == version {
 		return nil
 	}
@@ -115,7 +115,7 @@ func changedSince(snap *snapshot.Snapshot, version int64) error {
 func (o *Operator) decision(ctx context.Context, r request) turn.Decision {
 	op := r.Operation
 	return func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-		if err := changedSince(snap, r.Version); err != nil {
+		if err := ChangedSince(snap, r.Version); err != nil {
 			return nil, err
 		}
 		if op == engine.RetrySame {

@@ -22,7 +22,7 @@ type Sleeping struct {
 func (o *Operator) RunNow(ctx context.Context, id, wait string, version int64, actor string) (engine.Disposition, error) {
 	s, err := o.Snapshot(ctx, id)
 	if err == nil {
-		err = changedSince(&s, version)
+		err = ChangedSince(&s, version)
 	}
 	if err != nil {
 		return "", err
@@ -52,7 +52,7 @@ func (o *Operator) RunNow(ctx context.Context, id, wait string, version int64, a
 		}
 	}
 	if waits == 0 && first > 0 {
-		_, err := o.Commands.Retry(ctx, id, first, actor)
+		_, err := o.Commands.Retry(ctx, id, first, version, actor)
 		return engine.Applied, err
 	}
 	with, err := json.Marshal(operate.Which{Wait: wait})

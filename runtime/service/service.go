@@ -88,9 +88,10 @@ type Commands struct {
 	Entry func(ctx context.Context, instance string, position int64) (projections.Entry, bool, error)
 	// Command is a command as its row has it.
 	Command func(row projections.Entry) (engine.Command, error)
-	// Sleeping are those whose next attempt is not due, and Retry has nodes try one at once.
+	// Sleeping are those whose next attempt is not due, and Retry has nodes try one at once,
+	// where the instance is at the version; 0 = whatever it is.
 	Sleeping func(ctx context.Context, instance string) ([]Sleeping, error)
-	Retry    func(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error)
+	Retry    func(ctx context.Context, instance string, position, version int64, actor string) (projections.Entry, error)
 }
 
 // Operator looks into one instance and does what an operator asks of it.
