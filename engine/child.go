@@ -101,7 +101,15 @@ func ended(t *Turn) {
 	data, _ := json.Marshal(end) // JSON already
 	t.Append(Entry{Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: data, Meta: Meta{Pointer: w.Pointer}})
 	t.take(w, false)
-	Adopt(t, w, end.Compensations)
+	if w.Effect == "" {
+		Adopt(t, w, end.Compensations)
+		return
+	}
+	i := slices.IndexFunc(t.Snap.Compensations, func(c snapshot.Compensation) bool { return c.Step == w.Arm })
+	if i >= 0 && end.Error == nil { // it has undone something, and what undoes that nobody wants
+		t.Effects.Compensated(t.Snap.Compensations[i])
+		t.Snap.Compensations = slices.Delete(slices.Clone(t.Snap.Compensations), i, i+1)
+	}
 }
 
 // ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait that it answers.

@@ -58,7 +58,7 @@ func (t *Turn) CatchUp() error {
 		}
 		env := signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}
 		if b.Token == "" {
-			var only []snapshot.Place
+			var only []string
 			if b.Taken {
 				only = b.For
 			}

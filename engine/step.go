@@ -262,7 +262,7 @@ func (t intake) external(def Definition) (*Outcome, error) {
 		}
 		return t.resume(def, w, r)
 	}
-	var later []snapshot.Place
+	var later []string
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
 		took, rest, err := t.deliverEvent(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor], nil)
 		if err != nil {
@@ -300,9 +300,9 @@ func inTransition(s *snapshot.Snapshot) error {
 // deliverEvent gives an event to every listen that it satisfies now: branches that wait side by side all get it, each
 // once. A listen that the event brings about does not. Later are the listens that shall get it and are at work on the
 // event before. With only, nobody else gets it.
-func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string, only []snapshot.Place) (took, later []snapshot.Place, err error) {
+func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string, only []string) (took, later []string, err error) {
 	for _, w := range slices.Clone(t.Snap.Waits) {
-		at := w.Place()
+		at := w.Pointer
 		if w.Kind != snapshot.WaitEvent || slices.Contains(took, at) || only != nil && !slices.Contains(only, at) {
 			continue
 		}
@@ -335,17 +335,17 @@ func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string, 
 }
 
 // keep puts the signal into the continuation buffer: for the listens at later, or for whoever listens first.
-func (t intake) keep(later []snapshot.Place) (*Outcome, error) {
+func (t intake) keep(later []string) (*Outcome, error) {
 	if err := t.buffer(nil, later); err != nil {
 		return nil, err
 	}
 	return t.ignore(Buffered)
 }
 
-func (t intake) buffer(took, later []snapshot.Place) error {
+func (t intake) buffer(took, later []string) error {
 	env := t.In.Signal
-	if slices.ContainsFunc(t.Snap.Buffer, t.Snap.Gone) {
-		t.Snap.Buffer = slices.DeleteFunc(slices.Clone(t.Snap.Buffer), t.Snap.Gone)
+	if len(t.Snap.Buffer) >= snapshot.MaxBuffered || t.roomFor(env) != nil {
+		t.Snap.Buffer = slices.DeleteFunc(slices.Clone(t.Snap.Buffer), t.Snap.Over)
 	}
 	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
 		return problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)

@@ -280,7 +280,7 @@ func (t *Turn) Early(waits []snapshot.Wait) (i int, event json.RawMessage, ok bo
 			continue
 		}
 		for i, w := range waits {
-			if b.Taken && !slices.Contains(b.For, w.Place()) {
+			if b.Taken && !slices.Contains(b.For, w.Pointer) {
 				continue
 			}
 			ok, err := t.def.Matches(t.Snap, w, b.Payload)
@@ -289,7 +289,7 @@ func (t *Turn) Early(waits []snapshot.Wait) (i int, event json.RawMessage, ok bo
 			}
 			if ok {
 				t.Snap.Buffer = slices.Delete(slices.Clone(t.Snap.Buffer), at, at+1)
-				if left, ok := b.Left([]snapshot.Place{w.Place()}, nil); ok {
+				if left, ok := b.Left([]string{w.Pointer}, nil); ok {
 					t.Snap.Buffer = slices.Insert(t.Snap.Buffer, at, left)
 				}
 				return i, b.Payload, true, nil

@@ -138,21 +138,26 @@ func rewind(def engine.Definition, t *engine.Turn, output json.RawMessage) error
 	s.Status, s.Error, s.ResumeAs = snapshot.Running, nil, ""
 	s.Branches, s.State, s.Moved = past.Branches, past.State, past.Moved
 	s.LastBranch = max(s.LastBranch, past.LastBranch)
-	var kept []snapshot.Buffered // then, and taken since: it may be taken again, before what has come since
-	for i := range past.Buffer {
-		if b := &past.Buffer[i]; b.Token == "" && !keeps(s, b) {
+	var kept []snapshot.Buffered // then, also when taken since: it may be taken again, before what has come since
+	for _, b := range past.Buffer {
+		if b.Token == "" {
+			kept = append(kept, b)
+		}
+	}
+	for i := range s.Buffer {
+		if b := &s.Buffer[i]; !keeps(kept, b) {
 			kept = append(kept, *b)
 		}
 	}
-	s.Buffer = append(kept, s.Buffer...)
+	s.Buffer = kept
 	t.Tell(engine.LifecycleEvent{Type: engine.WorkflowResumedEvent})
 	return def.Recover(t, engine.Retry, nil)
 }
 
-// keeps reports whether an instance keeps a signal. Those that waited for the ones before
-// them, by their numbers, are kept without an id.
-func keeps(s *snapshot.Snapshot, b *snapshot.Buffered) bool {
-	return slices.ContainsFunc(s.Buffer, func(kept snapshot.Buffered) bool {
+// keeps reports whether a signal is one of those that are kept. Those that waited for the ones
+// before them, by their numbers, are kept without an id.
+func keeps(all []snapshot.Buffered, b *snapshot.Buffered) bool {
+	return slices.ContainsFunc(all, func(kept snapshot.Buffered) bool {
 		return kept.SignalID == b.SignalID && (b.SignalID != "" || kept.OccurredAt.Equal(b.OccurredAt) && bytes.Equal(kept.Payload, b.Payload))
 	})
 }

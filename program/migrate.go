@@ -135,12 +135,10 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 			wait.Pointer = target.Pointer
 		}
 	}
-	for i, b := range s.Buffer {
-		s.Buffer[i].For = slices.Clone(b.For)
-		for j, p := range b.For {
-			if target := w.live(p.Pointer); target != nil {
-				s.Buffer[i].For[j].Pointer = target.Pointer
-			}
+	for i := range s.Buffer {
+		s.Buffer[i].For = slices.Clone(s.Buffer[i].For)
+		for j := range s.Buffer[i].For {
+			w.past(&s.Buffer[i].For[j]) // the listen may be over
 		}
 	}
 	for i := range s.SubFrames {

@@ -8,10 +8,10 @@ import (
 )
 
 // A kept signal is there until each listen that it is kept for has had it, and no longer
-// than they listen: to others it is open only as long as nobody has had it.
+// than they may listen: to others it is open only as long as nobody has had it.
 func TestKeptForThoseThatWereAtWork(t *testing.T) {
-	a, b, other := snapshot.Place{Branch: 1, Pointer: "/do/0/a"}, snapshot.Place{Branch: 2, Pointer: "/do/0/b"}, snapshot.Place{Pointer: "/do/1"}
-	places := func(p ...snapshot.Place) []snapshot.Place { return p }
+	const a, b, other = "/do/0/a", "/do/0/b", "/do/1"
+	places := func(p ...string) []string { return p }
 
 	k, ok := snapshot.Buffered{}.Left(nil, places(a, b, a))
 	if !ok || k.Taken || !slices.Equal(k.For, places(a, b)) {
@@ -21,12 +21,12 @@ func TestKeptForThoseThatWereAtWork(t *testing.T) {
 	if !ok || !k.Taken || !slices.Equal(k.For, places(a, b)) {
 		t.Fatalf("taken by another: %+v, %t", k, ok)
 	}
-	s := &snapshot.Snapshot{Branches: []*snapshot.Branch{{ID: 1, Frames: []snapshot.Frame{{Pointer: "/do"}, {Pointer: a.Pointer}, {Pointer: "/do/0/a/foreach/do/0"}}}}}
-	if s.Gone(k) {
+	s := &snapshot.Snapshot{Branches: []*snapshot.Branch{{ID: 1, Frames: []snapshot.Frame{{Pointer: "/do"}, {Pointer: a}, {Pointer: "/do/0/a/foreach/do/0"}}}}}
+	if s.Over(k) {
 		t.Error("the listen of branch 1 has not had it")
 	}
 	k, ok = k.Left(places(a), nil)
-	if !ok || !slices.Equal(k.For, places(b)) || !s.Gone(k) {
+	if !ok || !slices.Equal(k.For, places(b)) || !s.Over(k) {
 		t.Errorf("%+v, %t: its last listen is over", k, ok)
 	}
 	if k, ok = k.Left(places(b), nil); ok {
@@ -35,7 +35,7 @@ func TestKeptForThoseThatWereAtWork(t *testing.T) {
 	if _, ok := (snapshot.Buffered{}).Left(places(other), nil); ok {
 		t.Error("kept for whoever comes, and taken")
 	}
-	if s.Gone(snapshot.Buffered{}) {
+	if s.Over(snapshot.Buffered{}) {
 		t.Error("it is kept for whoever comes")
 	}
 }

@@ -240,22 +240,13 @@ type Buffered struct {
 	Sender     string          `json:"sender,omitempty"` // of one that waits for its turn
 	Sequence   int64           `json:"sequence,omitempty"`
 	Principal  json.RawMessage `json:"principal,omitempty"`
-	For        []Place         `json:"for,omitempty"`   // that listened when it came, and were at work
+	For        []string        `json:"for,omitempty"`   // pointers of the listens that were at work when it came, also when they begin anew
 	Taken      bool            `json:"taken,omitempty"` // another has had it: it is for nobody else
 }
 
-// Place is a task of a branch.
-type Place struct {
-	Branch  int    `json:"branch"`
-	Pointer string `json:"pointer"`
-}
-
-// Place is where the instance waits.
-func (w Wait) Place() Place { return Place{w.Branch, w.Pointer} }
-
-// Left is what is left of a kept signal when some have taken it and others shall have it later; without
-// anybody, it is gone.
-func (b Buffered) Left(took, later []Place) (left Buffered, ok bool) {
+// Left is what is left of a kept signal when the listens at some pointers have taken it and others shall have it later;
+// without anybody, it is gone.
+func (b Buffered) Left(took, later []string) (left Buffered, ok bool) {
 	b.Taken = b.Taken || len(took) > 0
 	of := slices.Concat(b.For, later)
 	b.For = nil
@@ -267,11 +258,10 @@ func (b Buffered) Left(took, later []Place) (left Buffered, ok bool) {
 	return b, !b.Taken || len(b.For) > 0
 }
 
-// Gone reports whether nobody is left that a kept signal is for.
-func (s *Snapshot) Gone(b Buffered) bool {
-	return b.Taken && !slices.ContainsFunc(b.For, func(p Place) bool {
-		in := s.Branch(p.Branch)
-		return in != nil && slices.ContainsFunc(in.Frames, func(f Frame) bool { return f.Pointer == p.Pointer })
+// Over reports whether no listen that a kept signal is for is under way; it may yet begin anew.
+func (s *Snapshot) Over(b Buffered) bool {
+	return b.Taken && !slices.ContainsFunc(s.Branches, func(in *Branch) bool {
+		return slices.ContainsFunc(in.Frames, func(f Frame) bool { return slices.Contains(b.For, f.Pointer) })
 	})
 }
 

@@ -65,6 +65,7 @@ func (o *older) unable(t *engine.Turn, w snapshot.Wait, res engine.Result, err e
 	if err != nil {
 		return err
 	}
+	engine.Adopt(t, w, res.Compensations)
 	switch w.Kind {
 	case snapshot.WaitRetry:
 		r.halt(w.Pointer, f)

@@ -81,8 +81,8 @@ func (r *run) key(f *snapshot.Frame, c *engine.Command) string {
 	if e := (engine.Effect{Pointer: f.Pointer, Visit: visitOf(f), Arm: f.Next}); r.t.Retry != engine.RetryNew {
 		return r.t.Effects.KeyIn(f.Epoch, e, c)
 	}
-	f.Epoch, f.Jumps = r.t.Snap.Epoch, r.next() // by an operator's word it is another effect
-	r.b.Arm = f.Jumps
+	r.b.Arm = r.next()
+	f.Epoch, f.Jumps = r.t.Snap.Epoch, -r.b.Arm // by an operator's word it is another effect
 	return r.t.Effects.KeyIn(f.Epoch, engine.Effect{Pointer: f.Pointer, Visit: visitOf(f), Arm: f.Next}, c)
 }
 

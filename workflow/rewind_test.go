@@ -217,7 +217,7 @@ func TestKeysOfBeforeGoOn(t *testing.T) {
 	for _, c := range p.commands {
 		visits = append(visits, strings.Split(c.Key, "/")[3])
 	}
-	if got := strings.Join(visits, " "); got != "1 8 9 13" {
+	if got := strings.Join(visits[1:], " "); got != "-1 -2 -3" { // the first stands for one of theirs
 		t.Errorf("decisions have the numbers %s", got)
 	}
 }

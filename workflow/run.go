@@ -347,26 +347,16 @@ func (d *Definition) effectOf(f *snapshot.Frame) (e Effect, err error) {
 	return e, err
 }
 
-// visitOf is the place of a decision in the run of an instance, for keys: its number.
-// What a retry sends again has that of the decision that asked first.
+// visitOf is the place of a decision in the run of an instance, for keys: its number, below
+// zero, or for engines before the version that it wrote. What a retry sends again has that of
+// the decision that asked first.
 func visitOf(f *snapshot.Frame) string { return strconv.Itoa(f.Jumps) }
 
 // next numbers the decision to come. The number goes back with a rewind, as a version does
-// not, so that what is decided again asks under the keys of before. Engines before counted
-// versions: an instance of theirs goes on from there, also where one of them has taken a turn
-// between two of ours.
-func (r *run) next() int {
-	if r.b.Arm == 0 {
-		return int(r.t.Snap.Version)
-	}
-	last := r.b.Arm
-	for i := range r.b.Frames {
-		last = max(last, r.b.Frames[i].Jumps)
-	}
-	return last + 1
-}
+// not, so that what is decided again asks under the keys of before.
+func (r *run) next() int { return r.b.Arm + 1 }
 
 // asking is a frame of what the decision in the making asks for.
 func (r *run) asking(pointer string, item int) snapshot.Frame {
-	return snapshot.Frame{Pointer: pointer, Next: item, Jumps: r.visit, Epoch: r.t.Snap.Epoch}
+	return snapshot.Frame{Pointer: pointer, Next: item, Jumps: -r.visit, Epoch: r.t.Snap.Epoch}
 }

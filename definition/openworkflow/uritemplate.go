@@ -78,7 +78,7 @@ func (c *compiler) uri(at, s string) string {
 			parts = append(parts, literal(s[end:m[0]]))
 		}
 		get := "v("
-		if path <= m[0] && m[0] < after {
+		if path <= m[0] && m[0] < after && s[m[0]-1] == '/' && (m[1] == len(s) || strings.IndexByte("/?#", s[m[1]]) >= 0) {
 			get = "p("
 		}
 		parts = append(parts, get+literal(name)+")")

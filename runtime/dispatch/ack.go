@@ -72,14 +72,17 @@ func (r Record) overtaken(ctx context.Context, j *Job) (bool, error) {
 	return over, err
 }
 
-// outdated reports whether an announcement is not the last one made of its command, or finds the answer kept by a
-// suspended instance.
-func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signal.Envelope, j *Job, row projections.Entry) (bool, error) {
-	// Who claims it outside, or has it tried at once, announces it anew.
-	if last := env.DueAt.Compare(row.NextAttemptAt); last < 0 || last > 0 && j.command.Ack != 0 {
-		return true, nil
-	}
-	if j.command.Token == "" || j.command.Ack != 0 && j.deliveries == 0 {
+// outdated reports whether an announcement is not the last one made of its command: who claims it outside, or has it
+// tried at once, announces it anew.
+func outdated(env signal.Envelope, j *Job, row projections.Entry) bool {
+	last := env.DueAt.Compare(row.NextAttemptAt)
+	return last < 0 || last > 0 && j.command.Ack != 0
+}
+
+// keptAnswer reports whether a suspended instance keeps the answer to a command that has been tried, or that somebody
+// has spoken of.
+func (r Record) keptAnswer(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) (bool, error) {
+	if j.command.Token == "" || row.Attempts+row.Deliveries == 0 && row.LastError == "" {
 		return false, nil
 	}
 	snap, part, err := r.Load(ctx, delivery, j.Instance)

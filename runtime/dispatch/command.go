@@ -36,14 +36,17 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if err != nil {
 		return err
 	}
-	if over, err := d.Record.outdated(ctx, delivery, env, j, row); over || err != nil {
+	if outdated(env, j, row) {
+		return delivery.Commit(ctx, store.Change{})
+	}
+	if !d.outside.can(j.command.Target) {
+		return d.Record.pass(ctx, delivery, j)
+	}
+	if over, err := d.Record.keptAnswer(ctx, delivery, j, row); over || err != nil {
 		if err == nil {
 			err = delivery.Commit(ctx, store.Change{})
 		}
 		return err
-	}
-	if !d.outside.can(j.command.Target) {
-		return d.Record.pass(ctx, delivery, j)
 	}
 	if _, again := d.Performer.Backoff(j.failures, j.Key); j.failures > 0 && !again && j.command.Ack == 0 {
 		return d.Record.exhausted(ctx, delivery, j, row.LastError)

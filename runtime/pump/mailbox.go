@@ -43,6 +43,7 @@ type post struct {
 	call    bool            // somebody waits for the answer who may come again
 	stop    context.Context // of the consumer that has the message
 	noted   bool            // the ledger has a note of the message already
+	apart   bool            // its message has given its place back
 	solo    *Handler        // not nil: has the instance for itself
 	settled bool            // the message has been sent again, or given back
 	lead    bool            // it was at the front when it came, and serves

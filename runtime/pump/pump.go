@@ -271,8 +271,9 @@ func (u *Pump) Instead(ctx context.Context, d store.Delivery, held string, env s
 	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Decide: turn.Step, Delivery: d}, noted: true}
 	if env.InstanceID != held {
 		<-u.server.slots // who serves that mailbox may wait for a place
+		defer func() { u.server.slots <- struct{}{} }()
+		p.apart = true
 		_, err := u.server.submit(ctx, p)
-		u.server.slots <- struct{}{}
 		return err
 	}
 	u.server.serve(ctx, []*post{p})

@@ -210,7 +210,7 @@ func (s *server) lead(ctx context.Context, p *post) {
 		ctx, cancel = s.detached(ctx)
 		defer cancel()
 	}
-	takes := p.Delivery != nil && !p.noted // else its message has a place
+	takes := p.Delivery != nil && (!p.noted || p.apart) // else its message has a place
 	if takes {
 		s.slots <- struct{}{}
 	}

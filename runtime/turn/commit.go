@@ -215,12 +215,21 @@ func (d *Decider) faulted(ctx context.Context, t *turn, cause error) (Committed,
 		return Committed{}, &outputError{problem.Wrap(cause, problem.Conflict, "instance.full", "instance %s is %s and has no room for the signal", prev.InstanceID, prev.Status).
 			WithHint("cancel it, and let another do its work")}
 	}
-	fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), t.in)
-	if err != nil {
-		return Committed{}, err
+	in := t.in
+	for {
+		fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), in)
+		if err != nil {
+			return Committed{}, err
+		}
+		c, err := d.writeFault(ctx, t, fault)
+		if problem.CodeOf(err) != codeUnwritable || in.Signal.WaitingToken == "" {
+			return c, err
+		}
+		in.Signal.WaitingToken = "" // there is no room for what undoes a child that has ended
 	}
-	return d.writeFault(ctx, t, fault)
 }
+
+const codeUnwritable = "instance.unwritable"
 
 // writeFault writes the turn that faults an instance in place of t. The author
 // has no part in what that contains: that it cannot be written is our own fault,
@@ -232,7 +241,7 @@ func (d *Decider) writeFault(ctx context.Context, t *turn, fault *engine.Outcome
 	if IsOutput(err) && problem.CodeOf(err) == "store.value" {
 		return c, problem.New(problem.Invalid, "store.value", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
 	} else if IsOutput(err) {
-		return c, problem.New(problem.Internal, "instance.unwritable", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
+		return c, problem.New(problem.Internal, codeUnwritable, "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
 	}
 	if err == nil {
 		*t.out = *fault
