@@ -122,3 +122,22 @@ func TestTheEndOfARunIsPassedOnWithoutItsOutput(t *testing.T) {
 		t.Errorf("%s %.100s", next.InstanceID, next.Payload)
 	}
 }
+
+// An event is known by its dedupekey, where it has one, whatever its id.
+func TestADedupeKeyBeginsOneInstance(t *testing.T) {
+	t.Parallel()
+	s, ids := &Schedule{}, map[string]bool{}
+	for _, event := range []string{
+		`{"id": "1", "source": "shop", "dedupekey": "order-7"}`, `{"id": "2", "source": "till", "dedupekey": "order-7"}`,
+		`{"id": "1", "source": "shop"}`, `{"id": "2", "source": "shop"}`,
+	} {
+		id, _, err := s.EventStart(snapshot.Definition{Name: "t/d"}, []byte(event), "keeper")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[id] = true
+	}
+	if len(ids) != 3 {
+		t.Errorf("%d instances, want 3", len(ids))
+	}
+}
