@@ -118,7 +118,8 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 }
 
-// expand replaces new folders by the files in them.
+// expand replaces new folders by the files in them, and a link to a folder by the files beside
+// it, which may be links through it: so Kubernetes changes all files of a ConfigMap at once.
 func (w *watcher) expand(changed map[string]bool) []string {
 	var files []string
 	for path := range changed {
@@ -128,6 +129,18 @@ func (w *watcher) expand(changed map[string]bool) []string {
 		}
 		if !info.IsDir() {
 			files = append(files, path)
+			continue
+		}
+		if link, err := os.Lstat(path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+			beside, err := os.ReadDir(filepath.Dir(path))
+			if err != nil {
+				w.log.Warn("a watched folder cannot be read", "folder", filepath.Dir(path), "error", err)
+			}
+			for _, f := range beside {
+				if !f.IsDir() {
+					files = append(files, filepath.Join(filepath.Dir(path), f.Name()))
+				}
+			}
 			continue
 		}
 		below, err := w.add(path)
