@@ -152,9 +152,19 @@ func next(t *engine.Turn) {
 		return
 	}
 	c := s.Compensations[len(s.Compensations)-1]
+	if Crowded(t, c) {
+		t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Pointer: c.Pointer})
+		return
+	}
 	if e := Send(t, c, snapshot.Wait{Pointer: c.Pointer}); e != nil {
 		t.Halt(*e)
 	}
+}
+
+// Crowded reports whether a compensation is a step of the application for which the transaction
+// of this turn has had too many: it is for the next turn.
+func Crowded(t *engine.Turn, c snapshot.Compensation) bool {
+	return t.In.Crowded && engine.Inside(c.Target)
 }
 
 // lacking is the error of a compensation that cannot be sent, because its arguments
@@ -202,6 +212,10 @@ func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 // Resume goes on with what [All] or a [Compensator] began; false: nothing has.
 func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
 	why := t.Snap.Compensating
+	if why != nil && w.Kind == snapshot.WaitNext {
+		next(t)
+		return true
+	}
 	if !undoes(w) { // what undoes a compensation nobody wants
 		engine.Adopt(t, w, res.Compensations)
 	} else if w.Left > 0 || why != nil && why.Children {

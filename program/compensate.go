@@ -313,6 +313,10 @@ func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 	}
 	for _, c := range slices.Backward(r.t.Snap.Compensations) {
 		if !underWay[c.Step] && c.Step > f.Mark && strings.HasPrefix(c.Pointer, try.Body.Pointer+"/") {
+			if compensate.Crowded(r.t, c) {
+				r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: n.Pointer})
+				return true, nil
+			}
 			if e := compensate.Send(r.t, c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer}); e != nil {
 				e.Type, e.Instance = engine.ErrorBase+engine.ErrExpression, n.Pointer
 				return false, &raised{e: *e}

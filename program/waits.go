@@ -14,6 +14,8 @@ func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool,
 		r.undoing.answered(n.Compensate, w, res)
 	}
 	switch {
+	case w.Kind == snapshot.WaitNext && n.Kind == KindCompensate && r.top().Pointer == n.Pointer:
+		return r.undoing.compensateTried(n)
 	case w.Kind == snapshot.WaitNext:
 		return false, nil
 	case w.Kind == snapshot.WaitRetry && n.Kind == KindList:

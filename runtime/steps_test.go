@@ -286,6 +286,50 @@ func TestManyStepsAreSeveralTurns(t *testing.T) {
 	})
 }
 
+// What many steps have done is undone in several turns, too: by an error that nobody caught, and
+// in a catch.
+func TestManyStepsAreUndoneInSeveralTurns(t *testing.T) {
+	t.Parallel()
+	stepPlaces(t, func(t *testing.T, s *shop) {
+		const each = `
+          - each:
+              for: {each: x, in: '[range(80)]'}
+              do:
+                - note:
+                    call: sql
+                    with: {statement: note, args: {id: '${ "NAME" + ($x | tostring) }', what: done}}
+                    output: {as: '${ $input }'}
+                    metadata: {compensate: {call: sql, with: {statement: note, args: {id: '${ "NAME" + ($x | tostring) }', what: undone}}}}
+          - no: {raise: {error: {type: 'x:no', status: 500}}}
+`
+		n := stepping(t, s.place, shopSet(t), nil, head("caught")+`
+  - tried:
+      try:`+strings.ReplaceAll(each, "NAME", "c")+`
+      catch: {do: [{back: {call: compensate}}]}
+`, head("uncaught")+`
+  - tried:
+      do:`+strings.ReplaceAll(each, "NAME", "u"))
+		n.begin(t, "caught", "t/caught", nil)
+		n.output(t, "caught")
+		n.begin(t, "uncaught", "t/uncaught", nil)
+		n.until(t, "uncaught", status("compensated"))
+		if all, different := s.number("select count(*) from SHOP_DONE where WHAT = 'undone'"), s.number("select count(distinct ORDER_ID) from SHOP_DONE where WHAT = 'undone'"); all != 160 || different != 160 {
+			t.Errorf("%d of %d steps are undone", all, different)
+		}
+		for _, id := range []string{"caught", "uncaught"} {
+			going := 0
+			for _, e := range must(n.store.Streams.Stream(t.Context(), id, 0, projections.MaxLimit)) {
+				if e.Type == string(signal.InternalContinue) {
+					going++
+				}
+			}
+			if going < 4 { // of which two do the steps
+				t.Errorf("%s: it went on in %d further turns", id, going)
+			}
+		}
+	})
+}
+
 func branches(n int) string {
 	var b strings.Builder
 	for i := range n {
