@@ -288,7 +288,7 @@ func TestManyStepsAreSeveralTurns(t *testing.T) {
 
 // What many steps have done is undone in several turns, too: by an error that nobody caught, and
 // in a catch.
-func TestManyStepsAreUndoneInSeveralTurns(t *testing.T) {
+func TestManyStepsAreCompensatedInSeveralTurns(t *testing.T) {
 	t.Parallel()
 	stepPlaces(t, func(t *testing.T, s *shop) {
 		const each = `
