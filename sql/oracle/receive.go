@@ -341,13 +341,12 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		err = d.lost(err)
 	case a == actResend:
 		err = explain(err)
-	case a != actNone && a != actOwner: // no answer
+	case a == actNone, a == actOwner:
+	case work.made != nil:
+		err = d.stepFaulted(err)
+	default: // no answer
 		kept := work.careful || wholeOf(work) != nil
-		redo := func(ctx context.Context) error { return d.rehearse(ctx, work) }
-		if work.made != nil { // the turn is over, and would claim its commands again: the message goes back instead
-			redo = nil
-		}
-		err = d.faulted(err, kept, redo)
+		err = d.faulted(err, kept, func(ctx context.Context) error { return d.rehearse(ctx, work) })
 	}
 	return d.failed("commit", err)
 }
