@@ -100,10 +100,11 @@ type Store struct {
 	lines     map[store.Queue]chan struct{} // of the receivers that wait
 	gates     map[store.Queue]*gate
 	writers   chan struct{}
-	group     group       // of changes that wait for one
-	opened    time.Time   // by this host's clock
-	unblocked atomic.Bool // the database takes no block that dequeues
-	died      atomic.Bool // tests: end like a killed process
+	attaching chan struct{} // places of those who attach activities
+	group     group         // of changes that wait for one
+	opened    time.Time     // by this host's clock
+	unblocked atomic.Bool   // the database takes no block that dequeues
+	died      atomic.Bool   // tests: end like a killed process
 
 	beatCalls, readCalls, noteCalls atomic.Int64
 }
@@ -136,7 +137,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), pool: &pool{aq: db, log: o.Log}, failed: make(chan struct{}, 1), run: uuid.NewString(),
 		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, gates: map[store.Queue]*gate{},
-		writers: make(chan struct{}, o.Writers), opened: o.Now(),
+		writers: make(chan struct{}, o.Writers), attaching: make(chan struct{}, attachers), opened: o.Now(),
 	}
 	for q := range queueNames {
 		s.slots[q], s.lines[q], s.gates[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters), newGate(q, o.Log)
