@@ -106,6 +106,8 @@ type Store struct {
 	unblocked atomic.Bool   // the database takes no block that dequeues
 	died      atomic.Bool   // tests: end like a killed process
 
+	ousted atomic.Pointer[problem.Error] // why the store is over though nobody has closed it
+
 	beatCalls, readCalls, noteCalls atomic.Int64
 }
 
@@ -234,11 +236,19 @@ func start(ctx context.Context, s *Store) error {
 func (s *Store) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return store.ErrClosed
+	if s.closed || s.ousted.Load() != nil {
+		return s.over()
 	}
 	s.calls.Add(1)
 	return nil
+}
+
+// over is the error of a store that is closed, or at its end.
+func (s *Store) over() error {
+	if p := s.ousted.Load(); p != nil {
+		return fmt.Errorf("%w: %w", store.ErrClosed, p)
+	}
+	return store.ErrClosed
 }
 
 func (s *Store) leave() { s.calls.Done() }
