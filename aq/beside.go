@@ -71,7 +71,7 @@ O.NAVIGATION := DBMS_AQ.FIRST_MESSAGE;
 O.WAIT := :AQ_WAIT;
 DBMS_AQ.DEQUEUE(queue_name => :AQ_QUEUE, dequeue_options => O, message_properties => M, payload => B, msgid => I);
 :AQ_ABOUT := RAWTOHEX(I) || ';' || TO_CHAR(M.PRIORITY) || ';' || TO_CHAR(M.ATTEMPTS) || ';' || TO_CHAR(M.DELAY) || ';' ||
-  TO_CHAR(M.ENQUEUE_TIME, 'YYYY-MM-DD HH24:MI:SS') || ';' || M.CORRELATION;
+  TO_CHAR(M.ENQUEUE_TIME, 'YYYY-MM-DD HH24:MI:SS', 'NLS_CALENDAR=GREGORIAN') || ';' || M.CORRELATION;
 :AQ_BODY := B;
 BEGIN
 ` + b.Do + `EXCEPTION

@@ -62,13 +62,13 @@ var classes = map[Class][]int{
 		22, 28, 31, 45, 1012, 2396, // the session was ended
 		1033, 1034, 1089, 1090, 1092, // the instance starts or stops
 		18, 20, 2391, // no session to be had now
-		378, 600, 602, 603, 609, 1041, 1043, 3106, 3113, 3114, 3122, 3135, 3136, // the connection was lost
+		378, 600, 602, 603, 609, 1041, 1043, 3106, 3113, 3114, 3122, 3135, 3136, 3137, 3138, // the connection was lost
 		6508, // a program unit that the session knew is gone: another session finds it again
 		12152, 12153, 12154, 12170, 12203, 12502, 12505, 12514, 12516, 12518, 12519, 12520, 12521, 12537, 12541, 12543,
 		12526, 12527, 12528, // the listener lets nobody in: restricted, or the instance starts or stops
 		12535,                                                         // time ran out
 		12545, 12547, 12549, 12560, 12564, 12570, 12571, 12583, 12606, // listener and network
-		24338, 24459, 24496, 25402, 25408, 27146, 28511, 28547, 56600, // client library
+		24338, 24459, 24496, 25400, 25401, 25402, 25403, 25404, 25405, 25406, 25407, 25408, 25409, 27146, 28511, 28547, 56600, // client library
 		3156, // a time limit that nobody set
 	},
 	Paused: {
@@ -114,6 +114,17 @@ var classOf = func() map[int]Class {
 	return m
 }()
 
+// Codes of Oracle Net: whatever they say, it is of a connection.
+const netMin, netMax = 12150, 12699
+
+// classOfCode is the class of one code; none is known of others.
+func classOfCode(code int) Class {
+	if class, ok := classOf[code]; ok || code < netMin || code > netMax {
+		return class
+	}
+	return Reconnect
+}
+
 // Classify says what an error of this package, or of a statement on a
 // session's transaction, means.
 func Classify(err error) Class {
@@ -141,7 +152,7 @@ func Classify(err error) Class {
 func judge(list []int) Class {
 	found, inside := None, false
 	for _, code := range list {
-		class := classOf[code]
+		class := classOfCode(code)
 		if inside = inside || code == recursive; inside && (class == Data || class == Duplicate || class == Normal) {
 			class = Fatal
 		}
@@ -155,10 +166,13 @@ func judge(list []int) Class {
 	return found
 }
 
+// errUnanswered marks the error of a call whose connection is gone, whatever its code.
+var errUnanswered = errors.New("the connection ended with the call")
+
 // Unanswered says that an error does not tell whether a call had its effect: the
 // connection was lost, or the call was broken off when it had perhaps committed.
 func Unanswered(err error) bool {
-	return Classify(err) == Reconnect || len(codes(err)) == 0 || hasCode(err, codeBreak)
+	return errors.Is(err, errUnanswered) || Classify(err) == Reconnect || len(codes(err)) == 0 || hasCode(err, codeBreak)
 }
 
 // codes are the Oracle codes in an error's tree.

@@ -21,7 +21,7 @@ func TestTheTableOfCodes(t *testing.T) {
 		Locked:    {54, 30006, 60},
 		Retry:     {8177, 4061, 4068, 4020, 4021},
 		Broken:    {1013},
-		Reconnect: {6508, 12526, 12527, 12535, 25402, 3156, 2396, 28, 1012, 3113, 3114, 3135, 12170, 12514, 12528, 12537, 12541, 12547, 12570, 1033, 1034, 1089, 1092, 24459, 24496},
+		Reconnect: {6508, 12526, 12527, 12535, 25402, 3156, 2396, 28, 1012, 3113, 3114, 3135, 12170, 12514, 12528, 12537, 12541, 12547, 12570, 1033, 1034, 1089, 1092, 24459, 24496, 3137, 3138, 25400, 25405, 25409},
 		Data:      {1460, 12899, 1400, 2290, 2291, 24816, 1461},
 	}
 	for class, list := range want {
@@ -109,5 +109,24 @@ func TestBackoffGrowsAndIsBounded(t *testing.T) {
 		if d := Backoff(attempt); d < 50*time.Millisecond || d > 10*time.Second {
 			t.Errorf("attempt %d waits %v", attempt, d)
 		}
+	}
+}
+
+// What the network says is no answer, whatever it is. What a database says, and nobody
+// knows, is one.
+func TestACodeOfTheNetworkIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{12592, 12599, 12608, 12609, 12699, 3137, 25405, 3113} {
+		if got := judge([]int{code}); got != Reconnect {
+			t.Errorf("ORA-%05d is %q", code, got)
+		}
+	}
+	for _, code := range []int{12149, 12700, 20001, 29275} {
+		if got := judge([]int{code}); got == Reconnect {
+			t.Errorf("ORA-%05d is %q", code, got)
+		}
+	}
+	if !Unanswered(fmt.Errorf("%w: %w", errUnanswered, errors.New("no idea"))) {
+		t.Error("what came with the end of the connection is an answer")
 	}
 }

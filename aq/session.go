@@ -95,7 +95,12 @@ func (s *Session) ExecCommit(ctx context.Context, block string, args ...any) err
 	s.commits.Add(1)
 	s.dirty = true
 	_, err := s.tx.ExecContext(context.WithoutCancel(ctx), block, append(args, godror.NoRetry())...)
-	if err != nil {
+	switch {
+	case err == nil:
+	case !s.alive():
+		s.spoil()
+		return fmt.Errorf("aq: execute and commit: %w: %w", errUnanswered, bare(err))
+	default:
 		if Unanswered(err) {
 			s.spoil()
 		}
@@ -179,7 +184,7 @@ func (s *Session) alive() bool {
 // Lost says that the transaction of an error is gone with its connection. Where
 // neither knows of that, a rollback would still count as one.
 func (s *Session) Lost(err error) bool {
-	return Classify(err) == Reconnect && (!s.alive() || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone))
+	return err != nil && !s.alive() || Classify(err) == Reconnect && (errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone))
 }
 
 // Good says whether the session may be used for another transaction.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
@@ -15,6 +16,15 @@ import (
 )
 
 var activityColumns = rows.ColumnsOf[backend.Activity]()
+
+// keyWait bounds the wait for a key that another session has inserted and not
+// committed: an insert has no NOWAIT.
+const keyWait = 2 * time.Second
+
+// attachers is how many activities are attached at the same time. They take no place
+// among the writers: an application that has attached the same may leave its
+// transaction open.
+const attachers = 2
 
 // AttachActivity implements backend.Activities.
 func (s activities) AttachActivity(ctx context.Context, a backend.Activity, by store.Audit) error {
@@ -26,7 +36,13 @@ func (s activities) AttachActivity(ctx context.Context, a backend.Activity, by s
 		return wrap(what, err)
 	}
 	defer s.leave()
-	return wrap(what, change(ctx, s.Store, nil, func(session *aq.Session) error {
+	select {
+	case s.attaching <- struct{}{}:
+		defer func() { <-s.attaching }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return wrap(what, attempts(ctx, s.Store, nil, func(session *aq.Session) error {
 		var attached, same int
 		err := session.QueryRowContext(ctx, text("activity_count"), a.ID, a.InstanceID).Scan(&rows.Into{To: &attached}, &rows.Into{To: &same})
 		switch {
@@ -42,8 +58,25 @@ func (s activities) AttachActivity(ctx context.Context, a backend.Activity, by s
 		w := &work{}
 		w.add(nil, "activity_insert", activityColumns.Named(statements["activity_insert"].binds, &a, values, nil)...)
 		w.audit([]store.Audit{by})
-		return execute(ctx, session, w, false)
+		return bounded(ctx, session, func() error { return execute(ctx, session, w, false) })
 	}))
+}
+
+// bounded breaks off what waits for the key of an open transaction. What comes of that
+// is no error of the database, so that nobody tries it again at once.
+func bounded(ctx context.Context, session *aq.Session, f func() error) error {
+	short, cancel := context.WithTimeout(ctx, keyWait)
+	defer cancel()
+	err := aq.Within(short, session, f)
+	if short.Err() == nil {
+		return err
+	}
+	aq.Spoil(session) // the break may come late, and end the next call
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return problem.New(problem.Unavailable, "store.locked", "another session has written the same key, and has not committed").
+		WithHint("nothing was written; V$LOCKED_OBJECT and DBA_BLOCKERS show a session that does not commit")
 }
 
 // fitting says what of an activity or its audit no column takes.

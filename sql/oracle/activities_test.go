@@ -2,13 +2,18 @@ package oracle
 
 import (
 	"bytes"
+	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -115,6 +120,52 @@ func TestAnApplicationNotesActivitiesBySQL(t *testing.T) {
 	}
 	if p := sure(all.Activities(ctx, "i", "", 0)); len(p.Items) != 3 {
 		t.Fatalf("%+v", p)
+	}
+}
+
+// An application has attached an activity and not committed. Who attaches the same is told
+// so soon, as often as they ask, and turns are written meanwhile.
+func TestAnOpenAttachmentHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	dsn := fresh(t)
+	db := sure(sql.Open("godror", dsn))
+	defer db.Close()
+	s := opened(t, Options{DSN: dsn, Node: "n"})
+	if err := s.Commit(t.Context(), starting("i")); err != nil {
+		t.Fatal(err)
+	}
+	tx := sure(db.BeginTx(t.Context(), nil))
+	if _, err := tx.ExecContext(t.Context(), "DECLARE V NUMBER; BEGIN V := AQUEDUCT_API.ATTACH_ACTIVITY('i', 'act', 'n'); END;"); err != nil {
+		t.Fatal(err)
+	}
+	patience := time.AfterFunc(lockPatience, func() { _ = tx.Rollback() }) // or nobody would ever answer
+	attach := func() error {
+		now := s.Now()
+		return s.Parts().Activities.AttachActivity(t.Context(), backend.Activity{InstanceID: "i", ID: "act", Name: "n", Version: 1, CreatedAt: now, UpdatedAt: now}, store.Audit{ID: rand.Text(), At: now, Action: "attach-activity", Target: "act"})
+	}
+	var all sync.WaitGroup
+	for range DefaultWriters {
+		all.Go(func() {
+			if err := attach(); problem.CodeOf(err) != "store.locked" || problem.KindOf(err) != problem.Unavailable {
+				t.Error(err)
+			}
+		})
+	}
+	await.Until(t, "somebody who waits", func() (bool, any) { return len(s.attaching) > 0, nil })
+	for i := range 3 {
+		if err := s.Commit(t.Context(), starting(fmt.Sprint("other-", i))); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+	if !patience.Stop() {
+		t.Fatal("nobody was told before the transaction ended")
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	if err := attach(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -18,6 +18,7 @@ type fault struct {
 	since time.Time
 	kept  bool                        // nothing of what failed is left in the transaction, no lock either: it may be held
 	redo  func(context.Context) error // what failed; it leaves nothing behind. nil = there is nothing to find out
+	step  bool                        // a step of the application may be what failed: the message is sent again for later
 }
 
 // Bounds of a fault.
@@ -52,10 +53,22 @@ func (d *delivery) faulted(cause error, kept bool, redo func(context.Context) er
 	if d.fault == nil {
 		d.fault = &fault{since: time.Now()}
 	}
-	d.fault.cause, d.fault.kept, d.fault.redo = cause, kept, redo
+	d.fault.cause, d.fault.kept, d.fault.redo, d.fault.step = cause, kept, redo, false
 	if d.faults == 0 || !d.fault.suspect() || d.pass.tries() {
 		d.pass.failed(cause, true)
 	}
+	return unavailable(cause)
+}
+
+// stepFaulted is faulted for a turn with steps of the application: what fails may be a
+// table of theirs, or a database that they reach. The queue does not pause for that,
+// unless the message cannot be sent again either. The turn is over, and would claim
+// its commands again, so that nobody tries it again on this delivery.
+func (d *delivery) stepFaulted(cause error) error {
+	if d.fault == nil {
+		d.fault = &fault{since: time.Now()}
+	}
+	d.fault.cause, d.fault.kept, d.fault.redo, d.fault.step = cause, true, nil, true
 	return unavailable(cause)
 }
 
@@ -85,6 +98,9 @@ func (d *delivery) resolve(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", store.ErrLost, f.cause)
 	case d.pass.tries() && !d.pass.due():
 		return unavailable(f.cause)
+	case f.step:
+		f.step = false // once: what cannot be sent again keeps its place
+		return d.resend(ctx)
 	case d.faults > 0 && f.suspect():
 		return d.resend(ctx)
 	case f.redo == nil, !f.kept, !d.pass.tries():

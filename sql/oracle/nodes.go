@@ -59,14 +59,27 @@ func (s member) join(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(until) {
-			return problem.New(problem.Conflict, "store.node-in-use", "a live node has the name %q", s.o.Node).
-				WithHint("give every node of a database its own name")
+			return inUse(s.o.Node)
 		}
 		pause(ctx, s.o.Heartbeat/2)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
+}
+
+func inUse(node string) *problem.Error {
+	return problem.New(problem.Conflict, "store.node-in-use", "a live node has the name %q", node).
+		WithHint("give every node of a database its own name")
+}
+
+// oust ends the store of a run that was silent for so long that another has its name:
+// what the two claim is one node's, and none of it would be fenced.
+func (s member) oust() {
+	p := inUse(s.o.Node)
+	s.ousted.Store(p)
+	s.log.Error("oracle: this node was silent for too long, and another has its name: it ends", "node", s.o.Node, "error", p)
+	s.end()
 }
 
 // beat renews the heartbeat until the end of the store.
@@ -111,7 +124,11 @@ func (s member) beatOnce(ctx context.Context) error {
 		return err
 	}
 	if n == 0 { // it was too long silent, and others have recovered what it held
-		if _, err := s.exec(ctx, "node_insert", s.run, s.o.Node, s.o.Version); err != nil {
+		_, err := s.exec(ctx, "node_insert", s.run, s.o.Node, s.o.Version)
+		if aq.Classify(err) == aq.Duplicate {
+			s.oust()
+		}
+		if err != nil {
 			return err
 		}
 		if err := backlog(s).again(ctx); err != nil {

@@ -100,10 +100,13 @@ type Store struct {
 	lines     map[store.Queue]chan struct{} // of the receivers that wait
 	gates     map[store.Queue]*gate
 	writers   chan struct{}
-	group     group       // of changes that wait for one
-	opened    time.Time   // by this host's clock
-	unblocked atomic.Bool // the database takes no block that dequeues
-	died      atomic.Bool // tests: end like a killed process
+	attaching chan struct{} // places of those who attach activities
+	group     group         // of changes that wait for one
+	opened    time.Time     // by this host's clock
+	unblocked atomic.Bool   // the database takes no block that dequeues
+	died      atomic.Bool   // tests: end like a killed process
+
+	ousted atomic.Pointer[problem.Error] // why the store is over though nobody has closed it
 
 	beatCalls, readCalls, noteCalls atomic.Int64
 }
@@ -136,7 +139,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), pool: &pool{aq: db, log: o.Log}, failed: make(chan struct{}, 1), run: uuid.NewString(),
 		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, gates: map[store.Queue]*gate{},
-		writers: make(chan struct{}, o.Writers), opened: o.Now(),
+		writers: make(chan struct{}, o.Writers), attaching: make(chan struct{}, attachers), opened: o.Now(),
 	}
 	for q := range queueNames {
 		s.slots[q], s.lines[q], s.gates[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters), newGate(q, o.Log)
@@ -233,11 +236,19 @@ func start(ctx context.Context, s *Store) error {
 func (s *Store) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return store.ErrClosed
+	if s.closed || s.ousted.Load() != nil {
+		return s.over()
 	}
 	s.calls.Add(1)
 	return nil
+}
+
+// over is the error of a store that is closed, or at its end.
+func (s *Store) over() error {
+	if p := s.ousted.Load(); p != nil {
+		return fmt.Errorf("%w: %w", store.ErrClosed, p)
+	}
+	return store.ErrClosed
 }
 
 func (s *Store) leave() { s.calls.Done() }

@@ -35,7 +35,7 @@ func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(stor
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-s.life.Done():
-		return nil, wrap("receive", store.ErrClosed)
+		return nil, wrap("receive", s.over())
 	}
 	var d *delivery
 	err := receivers{s}.inLine(ctx, name, arrived, func() (err error) {
@@ -64,7 +64,7 @@ func (s receivers) inLine(ctx context.Context, name store.Queue, arrived func(st
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.life.Done():
-		return wrap("receive", store.ErrClosed)
+		return wrap("receive", s.over())
 	}
 	defer func() { <-line }()
 	return f()
@@ -96,7 +96,7 @@ func (s receivers) receive(ctx context.Context, name store.Queue, q aq.Queue, ar
 			p.left()
 		}
 		if s.life.Err() != nil {
-			return nil, wrap("receive", store.ErrClosed)
+			return nil, wrap("receive", s.over())
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -341,13 +341,12 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		err = d.lost(err)
 	case a == actResend:
 		err = explain(err)
-	case a != actNone && a != actOwner: // no answer
+	case a == actNone, a == actOwner:
+	case work.made != nil:
+		err = d.stepFaulted(err)
+	default: // no answer
 		kept := work.careful || wholeOf(work) != nil
-		redo := func(ctx context.Context) error { return d.rehearse(ctx, work) }
-		if work.made != nil { // the turn is over, and would claim its commands again: the message goes back instead
-			redo = nil
-		}
-		err = d.faulted(err, kept, redo)
+		err = d.faulted(err, kept, func(ctx context.Context) error { return d.rehearse(ctx, work) })
 	}
 	return d.failed("commit", err)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -473,6 +474,30 @@ func TestScriptsAreSplitAsSQLPlusDoes(t *testing.T) {
 				t.Errorf("%s, line %d: SQL*Plus ends a statement at an empty line", name, u.line)
 			}
 		}
+	}
+}
+
+// Law: a moment as text is of our calendar, whatever that of the session is.
+func TestMomentsAreWrittenByOneCalendar(t *testing.T) {
+	t.Parallel()
+	const calendar = "'NLS_CALENDAR=GREGORIAN'"
+	texts := map[string]string{"the block of a dequeue": (&aq.Beside{}).Block()}
+	for _, u := range allUnits(t) {
+		texts[u.script] += u.text
+	}
+	for name, st := range statements {
+		texts[name] = st.text
+	}
+	found := 0
+	for name, text := range texts {
+		for _, m := range regexp.MustCompile(`'YYYY[^']*'(.{0,40})`).FindAllStringSubmatch(text, -1) {
+			if found++; !strings.HasPrefix(m[1], ", "+calendar+")") {
+				t.Errorf("%s writes %s without %s", name, m[0], calendar)
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("only %d", found)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestARuntimeUserWritesInOneBlock(t *testing.T) {
 // committed, and the store says so: it does not repeat it.
 func TestAChangeCutInItsCallIsUnknown(t *testing.T) {
 	t.Parallel()
-	for fault, committed := range map[string]bool{"cut": false, "cut_after": true} {
+	for fault, committed := range map[string]bool{"cut": false, "cut_after": true, "error_after=12609": true, "error_after=25405": true} {
 		t.Run(fault, func(t *testing.T) {
 			d := standIn(t)
 			s := opened(t, Options{DSN: d.DSN(), Node: "n"})

@@ -214,7 +214,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END IF;
     BEGIN
       SELECT JSON_VALUE(S.DATA FORMAT JSON, '$.target'), JSON_VALUE(S.DATA FORMAT JSON, '$.token'), JSON_VALUE(S.DATA FORMAT JSON, '$.ack'),
-             TO_CHAR(S.NEXT_ATTEMPT_ON_UTC, 'YYYY-MM-DD"T"HH24:MI:SS.FF6')
+             TO_CHAR(S.NEXT_ATTEMPT_ON_UTC, 'YYYY-MM-DD"T"HH24:MI:SS.FF6', 'NLS_CALENDAR=GREGORIAN')
       INTO v_target, v_token, v_ack, v_next
       FROM WF_STREAM S
       WHERE S.INSTANCE_ID = p_instance_id AND S.POSITION = TO_NUMBER(p_position) AND S.PROCESSED = 0;
@@ -479,7 +479,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END IF;
     v_text := '{"signalId":"' || v_id || '","workflowInstanceId":' || quoted(p_instance_id)
       || ',"runtimeProvider":"aqueduct","signalType":"OperatorRequest","expectedVersion":0'
-      || ',"occurredAtUtc":"' || TO_CHAR(v_now, 'YYYY-MM-DD"T"HH24:MI:SS.FF6"Z"') || '","headers":{"actor":' || quoted(v_user)
+      || ',"occurredAtUtc":"' || TO_CHAR(v_now, 'YYYY-MM-DD"T"HH24:MI:SS.FF6"Z"', 'NLS_CALENDAR=GREGORIAN') || '","headers":{"actor":' || quoted(v_user)
       || '},"payload":{"operation":"' || p_operation || '","reason":' || quoted(p_reason) || '}}';
     INSERT INTO WF_REQUESTS (REQUEST_ID, INSTANCE_ID, OPERATION, ASKED_ON_UTC, VERDICT)
     VALUES (v_id, p_instance_id, p_operation, v_now, 'open');

@@ -31,6 +31,8 @@ CREATE FUNCTION ocisim.to_char(timestamptz, text) RETURNS varchar LANGUAGE sql S
     ELSE pg_catalog.to_char($1, regexp_replace(replace($2, '"T"', '"T"'), 'FF[0-9]?', 'US'))::varchar END $$;
 CREATE FUNCTION ocisim.to_char(timestamp, text) RETURNS varchar LANGUAGE sql STABLE AS
 $$ SELECT pg_catalog.to_char($1, regexp_replace($2, 'FF[0-9]?', 'US'))::varchar $$;
+CREATE FUNCTION ocisim.to_char(timestamptz, text, text) RETURNS varchar LANGUAGE sql STABLE AS $$ SELECT ocisim.to_char($1, $2) $$;
+CREATE FUNCTION ocisim.to_char(timestamp, text, text) RETURNS varchar LANGUAGE sql STABLE AS $$ SELECT ocisim.to_char($1, $2) $$;
 CREATE FUNCTION ocisim.to_char(numeric) RETURNS varchar LANGUAGE sql IMMUTABLE AS $$ SELECT $1::varchar $$;
 CREATE FUNCTION ocisim.to_char(text) RETURNS varchar LANGUAGE sql IMMUTABLE AS $$ SELECT $1::varchar $$;
 CREATE FUNCTION ocisim.to_number(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT $1::numeric $$;

@@ -1,0 +1,44 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// A node that was silent for so long that another has its name ends, and commits nothing
+// of what it has in hand.
+func TestANodeWhoseNameWasTakenEnds(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n"})
+	if err := s.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("a")}}}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := s.Receive(t.Context(), store.Signals, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const taken = "BEGIN delete from WF_NODES where RUN_ID = :1; " +
+		"insert into WF_NODES (RUN_ID, NODE, STARTED_ON_UTC, BEAT_ON_UTC) values ('another', 'n', SYS_EXTRACT_UTC(SYSTIMESTAMP), SYS_EXTRACT_UTC(SYSTIMESTAMP)); END;"
+	if _, err := s.db.ExecContext(t.Context(), taken, s.run); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
+	defer cancel()
+	_, err = s.Receive(ctx, store.Signals, nil)
+	if !errors.Is(err, store.ErrClosed) || problem.CodeOf(err) != "store.node-in-use" {
+		t.Errorf("a receiver is told %v", err)
+	}
+	for what, err := range map[string]error{
+		"what it holds":   held.Commit(t.Context(), store.Change{}),
+		"something else":  s.Commit(t.Context(), starting("i")),
+		"what comes back": held.Release(t.Context(), nil),
+	} {
+		if !errors.Is(err, store.ErrClosed) || problem.CodeOf(err) != "store.node-in-use" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
