@@ -403,7 +403,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 			return true
 		})
 	}
-	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"} {
+	for _, part := range []string{"stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"} {
 		used["purge_"+part] = true
 	}
 	for q := range queueNames {
