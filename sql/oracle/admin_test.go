@@ -249,6 +249,29 @@ create trigger begin_anew after delete on aqueduct.wf_instances for each row whe
 	}
 }
 
+// TestPurgeBySQLKeepsEditsOfWhatWaits: a dead letter outlives its instance, and what was
+// edited of it does, too.
+func TestPurgeBySQLKeepsEditsOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	c := openControl(t)
+	c.ended(t, "i-1", nil)
+	c.dead(t, "l-waits", store.Signals, envelopeOf(t, "s-1", "i-1", `{}`))
+	for _, letter := range []string{"l-waits", "l-gone"} {
+		edit := op{name: "dead_letter_edit_insert", args: []any{letter, int64(1), "i-1", "original", stamp(c.node.clock.now()), "", "", []byte(nil)}}
+		if err := runStatement(t.Context(), c.node, &edit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.purge(t, true, "p_instance_id => 'i-1'"); n != 1 {
+		t.Errorf("%d purged", n)
+	}
+	var left string
+	err := c.open(t, c.owner).QueryRow("select count(*) || ' ' || min(E.DEAD_LETTER_ID) from WF_LETTER_EDITS E").Scan(&left)
+	if err != nil || left != "1 l-waits" {
+		t.Errorf("edits are left of %s, %v", left, err)
+	}
+}
+
 // TestDiscardBySQLSettlesWhatNobodyPerforms: as the API does.
 func TestDiscardBySQLSettlesWhatNobodyPerforms(t *testing.T) {
 	t.Parallel()
