@@ -221,6 +221,57 @@ func TestPurgeBySQLTakesWhatRetentionTakes(t *testing.T) {
 	}
 }
 
+// TestPurgeBySQLLooksAgain: what it found when it began may be gone meanwhile, and begun
+// anew under the same id.
+func TestPurgeBySQLLooksAgain(t *testing.T) {
+	t.Parallel()
+	c := openControl(t)
+	c.ended(t, "first", func(w *store.Change) { w.Rows.Instance.EndedAt = w.Rows.Instance.EndedAt.Add(-time.Hour) })
+	c.ended(t, "anew", nil)
+	// While the first one is deleted, the second is begun anew.
+	const beside = `create function public.begin_anew() returns trigger language plpgsql as $$ begin
+update aqueduct.wf_instances set status = 'waiting', ended_on_utc = null where instance_id = 'anew'; return old; end $$;
+create trigger begin_anew after delete on aqueduct.wf_instances for each row when (old.instance_id = 'first') execute function public.begin_anew()`
+	if _, err := c.d.Postgres(t.Context(), beside); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.purge(t, true, "p_ended_before_utc => SYS_EXTRACT_UTC(SYSTIMESTAMP)"); n != 1 {
+		t.Errorf("%d were purged, one was over", n)
+	}
+	for _, table := range []string{"WF_INSTANCES", "WF_RUNTIME_STATES", "WF_STREAM", "WF_TASKS", "WF_WAITS"} {
+		var n string
+		if err := c.open(t, c.owner).QueryRow("select count(*) from " + table + " where INSTANCE_ID = 'anew'").Scan(&n); err != nil || n != "1" {
+			t.Errorf("%s: %s rows of the instance that was begun anew, %v", table, n, err)
+		}
+	}
+	if got := c.audited(t, "anew"); got != "" {
+		t.Errorf("audited as %q", got)
+	}
+}
+
+// TestPurgeBySQLKeepsEditsOfWhatWaits: a dead letter outlives its instance, and what was
+// edited of it does, too.
+func TestPurgeBySQLKeepsEditsOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	c := openControl(t)
+	c.ended(t, "i-1", nil)
+	c.dead(t, "l-waits", store.Signals, envelopeOf(t, "s-1", "i-1", `{}`))
+	for _, letter := range []string{"l-waits", "l-gone"} {
+		edit := op{name: "dead_letter_edit_insert", args: []any{letter, int64(1), "i-1", "original", stamp(c.node.clock.now()), "", "", []byte(nil)}}
+		if err := runStatement(t.Context(), c.node, &edit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.purge(t, true, "p_instance_id => 'i-1'"); n != 1 {
+		t.Errorf("%d purged", n)
+	}
+	var left string
+	err := c.open(t, c.owner).QueryRow("select count(*) || ' ' || min(E.DEAD_LETTER_ID) from WF_LETTER_EDITS E").Scan(&left)
+	if err != nil || left != "1 l-waits" {
+		t.Errorf("edits are left of %s, %v", left, err)
+	}
+}
+
 // TestDiscardBySQLSettlesWhatNobodyPerforms: as the API does.
 func TestDiscardBySQLSettlesWhatNobodyPerforms(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package oracle
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -115,9 +116,10 @@ func lockedIn(block string, err error) error {
 func isLocked(err error) bool { return aq.Classify(err) == aq.Locked }
 
 // passingOver does something for all of a list at once, or, where somebody has rows of
-// one locked, for each by itself. It returns those that it has passed over.
+// one locked or one is not over any more, for each by itself. It returns those that it
+// has passed over.
 func passingOver[T any](list []T, do func(list []T) error) (passed []T, err error) {
-	if err = do(list); err == nil || !isLocked(err) {
+	if err = do(list); err == nil || !isLocked(err) && !errors.Is(err, errNotOver) {
 		return nil, err
 	}
 	if len(list) == 1 {

@@ -195,6 +195,12 @@ func everyRow(t *testing.T) *Store {
 			t.Fatal(o.name, err)
 		}
 	}
+	over := storetest.Step(&snapshot.Snapshot{InstanceID: "over", Status: snapshot.Completed}, "n")
+	over.Rows.Stream = nil
+	over.Rows.Instance = &projections.Instance{ID: "over", Definition: "e", Status: "completed", Version: 1, StartedAt: old, EndedAt: old}
+	if err := s.Commit(t.Context(), over); err != nil {
+		t.Fatal(err)
+	}
 	if _, _, err := s.Parts().Bulk.SelectBulk(t.Context(), "b", backend.BulkSelection{Instances: &backend.InstanceQuery{}}, 5); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +227,7 @@ func TestNoStatementWaitsForALock(t *testing.T) {
 		"TOKEN_ID": "tk", "NAME": "job", "OWNER": "n", "PRESENT_OWNER": "n", "REQUEST_ID": "q", "NODE": "gone", "RUN_ID": "r", "DEAD_SECONDS": 60.0, "AGE_SECONDS": 60.0,
 		"ACTIVITY_ID": "x", "ACTIVITY_VERSION": int64(2),
 		"PLAN_ID": "b", "PLAN_VERSION": int64(2), "HAS_MORE": int64(0), "ITEM_NO": int64(1), "ITEMS_MAX": int64(0), "ITEMS_BELOW": int64(9),
-		"SIGNAL_ID": "a/0/0", "EXPECTED_VERSION": int64(1), "TASK_VERSION": int64(1), "CLAIMED_BY": "n", "EXPECTED_OWNER": "n", "CREATED_BEFORE": stamp(time.Now()), "TTL_SECONDS": 60.0,
+		"SIGNAL_ID": "a/0/0", "ENDED_BEFORE": stamp(time.Now()), "EXPECTED_VERSION": int64(1), "TASK_VERSION": int64(1), "CLAIMED_BY": "n", "EXPECTED_OWNER": "n", "CREATED_BEFORE": stamp(time.Now()), "TTL_SECONDS": 60.0,
 	}
 	run := map[string]string{"stream_orphan": s.run, "inflight_delete": "other", "inflight_clear": "other"}
 	for _, name := range slices.Sorted(maps.Keys(statements)) {
@@ -235,6 +241,9 @@ func TestNoStatementWaitsForALock(t *testing.T) {
 			args[i] = values[bind]
 			if of := run[name]; of != "" && (bind == "RUN_ID" || bind == "CLAIMED_RUN") {
 				args[i] = of
+			}
+			if name == "purge_state" && bind == "INSTANCE_ID" {
+				args[i] = "over"
 			}
 		}
 		column := regexp.MustCompile(`[A-Z_]+`).FindString(columnsOf(t, table))
@@ -330,6 +339,36 @@ func TestSweepsPassOverLocks(t *testing.T) {
 	}
 	if n, err := s.Parts().Inbox.PurgeEvents(ctx, before, 1000); n != many-2 || err != nil {
 		t.Errorf("%d events of %d are purged, of which two are locked: %v", n, many, err)
+	}
+}
+
+// What has ended no more since it was found is passed over, and the others are deleted:
+// somebody else has deleted it, and it was begun anew under its id, or not.
+func TestAPurgeLooksAgain(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	now := time.Now()
+	for id, status := range map[string]snapshot.Status{"anew": snapshot.Running, "over": snapshot.Completed, "young": snapshot.Completed} {
+		c := storetest.Step(&snapshot.Snapshot{InstanceID: id, Status: status}, "n")
+		c.Rows.Instance = &projections.Instance{ID: id, Definition: "d", Status: "waiting", Version: 1, StartedAt: now}
+		if status == snapshot.Completed {
+			c.Rows.Instance.Status, c.Rows.Instance.EndedAt = "completed", map[string]time.Time{"over": now.Add(-time.Hour), "young": now}[id]
+		}
+		if err := s.Commit(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := []endedRow{{"anew"}, {"over"}, {"gone"}, {"young"}}
+	passed, err := passingOver(found, func(list []endedRow) error { return jobs{s}.purge(t.Context(), list, now.Add(-time.Minute)) })
+	if want := []endedRow{{"anew"}, {"gone"}, {"young"}}; err != nil || !slices.Equal(passed, want) {
+		t.Errorf("%v are passed over, not %v: %v", passed, want, err)
+	}
+	for _, table := range []string{"WF_RUNTIME_STATES", "WF_INSTANCES", "WF_STREAM"} {
+		var left string
+		err := s.db.QueryRowContext(t.Context(), "select count(distinct T.INSTANCE_ID) || ' ' || min(T.INSTANCE_ID) || ' ' || max(T.INSTANCE_ID) from "+table+" T").Scan(&left)
+		if want := "2 anew young"; err != nil || left != want {
+			t.Errorf("%s: %s are left, not %s: %v", table, left, want, err)
+		}
 	}
 }
 

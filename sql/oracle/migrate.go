@@ -73,6 +73,11 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 			return from, from, wrap("migrate", fmt.Errorf("%s, line %d: %w", u.script, u.line, err))
 		}
 	}
+	if from > 0 { // whose queues were started when they were made
+		if units, err = withoutStarts(ctx, pool, units); err != nil {
+			return from, from, wrap("migrate", explain(err))
+		}
+	}
 	if err := executeAll(ctx, pool, units); err != nil {
 		return from, from, wrap("migrate", err)
 	}
@@ -82,6 +87,31 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 		}
 	}
 	return from, schemaVersion, nil
+}
+
+// startsQueue finds the queue that a unit starts.
+var startsQueue = regexp.MustCompile(`DBMS_AQADM\.START_QUEUE\(queue_name => '([^']+)'`)
+
+// withoutStarts leaves out what starts queues that are there: an operator may have
+// stopped them.
+func withoutStarts(ctx context.Context, db *sql.DB, units []unit) ([]unit, error) {
+	found, err := db.QueryContext(ctx, text("queue_names"))
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	there := map[string]bool{}
+	for found.Next() {
+		var name string
+		if err := found.Scan(&rows.Into{To: &name}); err != nil {
+			return nil, err
+		}
+		there[name] = true
+	}
+	return slices.DeleteFunc(units, func(u unit) bool {
+		m := startsQueue.FindStringSubmatch(u.text)
+		return m != nil && there[m[1]]
+	}), found.Err()
 }
 
 // executeAll executes units. A package that does not compile is there all the same,

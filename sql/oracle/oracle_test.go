@@ -175,3 +175,28 @@ func TestMigrateMayRunAgain(t *testing.T) {
 		t.Fatal(from, to, err)
 	}
 }
+
+// An operator has stopped a queue: a migration leaves it so. One that is gone comes back
+// and is started.
+func TestMigrateStartsNoQueueThatIsThere(t *testing.T) {
+	t.Parallel()
+	dsn := fresh(t)
+	s := opened(t, Options{DSN: dsn, Node: "n", Version: "v1"})
+	const stop = "BEGIN DBMS_AQADM.STOP_QUEUE(queue_name => 'WF_COMMAND_Q'); END;"
+	const drop = "BEGIN DBMS_AQADM.DROP_QUEUE_TABLE(queue_table => 'WF_SCHEDULE_QTAB', force => TRUE); END;"
+	for _, block := range []string{stop, drop} {
+		if _, err := s.db.ExecContext(t.Context(), block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := Migrate(t.Context(), Installation{DSN: dsn, Version: "v1"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"WF_COMMAND_Q": "NO", "WF_SCHEDULE_Q": "YES", "WF_SIGNAL_Q": "YES"} {
+		var enabled string
+		err := s.db.QueryRowContext(t.Context(), "select TRIM(Q.DEQUEUE_ENABLED) from USER_QUEUES Q where Q.NAME = :1", name).Scan(&enabled)
+		if err != nil || enabled != want {
+			t.Errorf("%s is enabled: %s, not %s: %v", name, enabled, want, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package oracle
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"time"
 
@@ -13,7 +14,12 @@ import (
 // purgeBatch bounds the undo of a purge's transaction.
 const purgeBatch = 20
 
-// Purge implements backend.Retention. What somebody has locked is passed over.
+// errNotOver refuses to delete an instance that has ended no more since it was found:
+// it was deleted, and perhaps begun anew under its id.
+var errNotOver = errors.New("the instance is gone, or was begun anew")
+
+// Purge implements backend.Retention. What somebody has locked is passed over, and what
+// is not over any more.
 func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
 	if err := s.enter(); err != nil {
 		return 0, wrap("purge", err)
@@ -30,7 +36,7 @@ func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int,
 		found = slices.DeleteFunc(found, func(i endedRow) bool { return passed[i] })
 		if err == nil && len(found) > 0 {
 			var over []endedRow
-			over, err = passingOver(found, func(list []endedRow) error { return s.purge(ctx, list) })
+			over, err = passingOver(found, func(list []endedRow) error { return s.purge(ctx, list, endedBefore) })
 			for _, i := range over {
 				passed[i] = true
 			}
@@ -51,9 +57,10 @@ type endedRow struct {
 	ID string `db:"INSTANCE_ID"`
 }
 
-func (s jobs) purge(ctx context.Context, list []endedRow) error {
+func (s jobs) purge(ctx context.Context, list []endedRow, endedBefore time.Time) error {
 	w := &work{}
 	for _, i := range list {
+		w.add(errNotOver, "purge_state", i.ID, stamp(endedBefore)) // whose lock keeps the instance as it is
 		for _, part := range purged {
 			w.add(nil, "purge_"+part, i.ID)
 		}
@@ -61,8 +68,8 @@ func (s jobs) purge(ctx context.Context, list []endedRow) error {
 	return change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) })
 }
 
-// purged is what is kept of an instance.
-var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"}
+// purged is what is kept of an instance beside its state.
+var purged = []string{"stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"}
 
 // keptBlocks are what deletes each kind: procedures of the owner, for the runtime user
 // may delete neither tokens nor what was published. They refuse what is not over.

@@ -404,7 +404,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 			return true
 		})
 	}
-	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"} {
+	for _, part := range []string{"stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"} {
 		used["purge_"+part] = true
 	}
 	for q := range queueNames {
@@ -529,5 +529,30 @@ func TestGrantsAndUninstallNameEveryObject(t *testing.T) {
 	}
 	if count < 20 || strings.Contains(string(grants), "EXECUTE ON SYS.DBMS_AQADM") {
 		t.Errorf("%d objects", count)
+	}
+}
+
+// Law: a session of an application may compare texts without case (NLS_COMP = LINGUISTIC,
+// by a logon trigger), and the rights of the package's owner do not change that. Who may do
+// what, and which instance is meant, is compared byte by byte.
+func TestThePackageComparesByteByByte(t *testing.T) {
+	t.Parallel()
+	raw, err := scripts.ReadFile("schema/40_package.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loose := regexp.MustCompile(`(?i)(?:p_user|p_consumer|p_signal_id|p_reference)\s*(?:=[^>]|<>|(?:NOT )?(?:IN \(|LIKE\b))|(?:=|<>)\s*(?:p_user|p_consumer|p_outcome)\b|p_outcome\s+(?:NOT )?IN \(`)
+	for i, line := range strings.Split(string(raw), "\n") {
+		if found := loose.FindString(line); found != "" {
+			t.Errorf("line %d compares as the session does: %s", i+1, found)
+		}
+	}
+	_, trigger, _ := strings.Cut(string(raw), "PACKAGE BODY")
+	_, trigger, _ = strings.Cut(trigger, "FUNCTION trigger_event(")
+	trigger, _, _ = strings.Cut(trigger, "RETURN start_instance(")
+	for _, want := range []string{"same(I.BUSINESS_KEY, p_reference)", "same(I.DEFINITION, v_name)"} {
+		if !strings.Contains(trigger, want) {
+			t.Errorf("TRIGGER_EVENT takes an instance without %s", want)
+		}
 	}
 }

@@ -169,6 +169,16 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     RAISE_APPLICATION_ERROR(p_code, 'AQUEDUCT: ' || p_text);
   END fail;
 
+  -- Whether two texts are the same, byte by byte: a session may compare without case.
+  -- Nothing is the same as null.
+  FUNCTION same(p_one IN VARCHAR2, p_other IN VARCHAR2) RETURN BOOLEAN IS
+  BEGIN
+    IF p_one IS NULL OR p_other IS NULL THEN
+      RETURN FALSE;
+    END IF;
+    RETURN UTL_RAW.CAST_TO_RAW(p_one) = UTL_RAW.CAST_TO_RAW(p_other);
+  END same;
+
   PROCEDURE check_id(p_name IN VARCHAR2, p_value IN VARCHAR2, p_required IN BOOLEAN) IS
   BEGIN
     IF p_value IS NULL THEN
@@ -416,7 +426,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   BEGIN
     check_id('p_signal_id', p_signal_id, FALSE);
     check_id('p_dedupe_key', p_dedupe_key, FALSE);
-    IF p_signal_id LIKE 'key:%' THEN
+    IF same(SUBSTR(p_signal_id, 1, 4), 'key:') THEN
       fail(invalid_argument, 'the id begins as those of dedupe keys do; say p_dedupe_key');
     END IF;
     IF p_dedupe_key IS NULL THEN
@@ -536,14 +546,12 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     v_name := p_environment || '/' || p_definition;
     -- The start key finds the instance, whatever id the request has; that of one
     -- that is there lets a dead letter name it.
-    BEGIN
-      SELECT I.INSTANCE_ID INTO v_instance
-      FROM WF_INSTANCES I
-      WHERE I.BUSINESS_KEY = p_reference AND I.DEFINITION = v_name AND I.START_KEY = c_lifecycle_key;
-    EXCEPTION
-      WHEN NO_DATA_FOUND THEN
-        v_instance := NULL;
-    END;
+    FOR I IN (SELECT N.INSTANCE_ID, N.BUSINESS_KEY, N.DEFINITION, N.START_KEY FROM WF_INSTANCES N
+              WHERE N.BUSINESS_KEY = p_reference AND N.DEFINITION = v_name AND N.START_KEY = c_lifecycle_key) LOOP
+      IF same(I.BUSINESS_KEY, p_reference) AND same(I.DEFINITION, v_name) AND same(I.START_KEY, c_lifecycle_key) THEN
+        v_instance := I.INSTANCE_ID;
+      END IF;
+    END LOOP;
     RETURN start_instance(
       p_definition => v_name, p_instance_id => v_instance, p_input => p_input, p_business_key => p_reference, p_start_key => c_lifecycle_key,
       p_version => p_version, p_actor => p_actor, p_signal_type => p_event, p_signal_data => p_payload, p_signal_id => p_request_id,
@@ -568,7 +576,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     IF p_command IS NULL OR p_command < 1 OR p_command <> TRUNC(p_command) OR p_command > c_sequence_max THEN
       fail(invalid_argument, 'p_command is not the position of a command');
     END IF;
-    IF p_outcome IS NULL OR p_outcome NOT IN ('delivered', 'processed', 'failed', 'retry') THEN
+    IF NOT (same(p_outcome, 'delivered') OR same(p_outcome, 'processed') OR same(p_outcome, 'failed') OR same(p_outcome, 'retry')) THEN
       fail(invalid_argument, 'p_outcome is none of delivered, processed, failed, retry');
     END IF;
     IF p_output IS NOT NULL AND p_outcome <> 'processed' THEN
@@ -592,7 +600,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
       fail(not_possible, 'command ' || p_command || ' asks for no acknowledgement');
     END IF;
     v_consumer := REGEXP_SUBSTR(v_pointer, '[^/]+$');
-    IF p_consumer <> v_consumer THEN
+    IF p_consumer IS NOT NULL AND v_consumer IS NOT NULL AND NOT same(p_consumer, v_consumer) THEN
       fail(not_possible, 'command ' || p_command || ' is for ' || v_consumer || ', not for ' || p_consumer);
     END IF;
     v_body := '{"command":' || p_command || ',"outcome":"' || p_outcome || '"'
@@ -642,13 +650,13 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     IF v_status NOT IN ('ready', 'reserved') THEN
       fail(not_possible, 'task ' || p_task_id || ' is ' || v_status);
     END IF;
-    IF v_assignee IS NULL OR v_assignee <> p_user THEN
+    IF NOT same(v_assignee, p_user) THEN
       fail(not_possible, 'task ' || p_task_id || ' is not claimed by ' || p_user);
     END IF;
     IF NVL(v_outcomes, '[]') <> '[]' THEN
       v_allowed := JSON_ARRAY_T.PARSE(v_outcomes);
       FOR i IN 0 .. v_allowed.GET_SIZE - 1 LOOP
-        IF v_allowed.GET_STRING(i) = p_outcome THEN
+        IF same(v_allowed.GET_STRING(i), p_outcome) THEN
           v_known := TRUE;
         END IF;
       END LOOP;

@@ -318,7 +318,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     FOR L IN (SELECT A.ACTIVITY_ID FROM WF_ACTIVITIES A WHERE A.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
       NULL;
     END LOOP;
-    FOR L IN (SELECT E.EDIT_NO FROM WF_LETTER_EDITS E WHERE E.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+    FOR L IN (SELECT E.EDIT_NO FROM WF_LETTER_EDITS E WHERE E.INSTANCE_ID = p_instance_id
+              AND NOT EXISTS (SELECT 1 FROM WF_DEAD_LETTERS D WHERE D.DEAD_LETTER_ID = E.DEAD_LETTER_ID) FOR UPDATE WAIT 5) LOOP
       NULL;
     END LOOP;
     FOR L IN (SELECT Q.REQUEST_ID FROM WF_REQUESTS Q WHERE Q.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
@@ -330,11 +331,21 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
   END take;
 
   -- The order is that of the nodes' own purge, so that the two do not lock each
-  -- other out; who finds the snapshot gone has nothing left to do.
-  FUNCTION purged(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN NUMBER IS
+  -- other out; who finds the snapshot gone has nothing left to do. A node may have
+  -- deleted the instance since it was found, and somebody begun it anew under its id:
+  -- whether it is over is asked again when its rows are taken.
+  FUNCTION purged(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2, p_ended_before_utc IN TIMESTAMP) RETURN NUMBER IS
     v_found NUMBER;
   BEGIN
     take(p_instance_id);
+    SELECT COUNT(*) INTO v_found
+    FROM WF_INSTANCES I
+    WHERE I.INSTANCE_ID = p_instance_id AND I.STATUS IN ('completed', 'cancelled', 'compensated')
+      AND (p_ended_before_utc IS NULL OR I.ENDED_ON_UTC < p_ended_before_utc)
+      AND NOT EXISTS (SELECT 1 FROM WF_STREAM S WHERE CASE WHEN S.PROCESSED = 0 THEN S.INSTANCE_ID END = I.INSTANCE_ID);
+    IF v_found = 0 THEN
+      RETURN 0;
+    END IF;
     DELETE FROM WF_RUNTIME_STATES WHERE INSTANCE_ID = p_instance_id;
     v_found := SQL%ROWCOUNT;
     DELETE FROM WF_STREAM WHERE INSTANCE_ID = p_instance_id;
@@ -344,7 +355,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     DELETE FROM WF_WAITS WHERE INSTANCE_ID = p_instance_id;
     DELETE FROM WF_ATTRIBUTES WHERE INSTANCE_ID = p_instance_id;
     DELETE FROM WF_ACTIVITIES WHERE INSTANCE_ID = p_instance_id;
-    DELETE FROM WF_LETTER_EDITS WHERE INSTANCE_ID = p_instance_id;
+    DELETE FROM WF_LETTER_EDITS E WHERE E.INSTANCE_ID = p_instance_id
+      AND NOT EXISTS (SELECT 1 FROM WF_DEAD_LETTERS D WHERE D.DEAD_LETTER_ID = E.DEAD_LETTER_ID);
     DELETE FROM WF_REQUESTS WHERE INSTANCE_ID = p_instance_id;
     DELETE FROM WF_INSTANCES WHERE INSTANCE_ID = p_instance_id;
     IF v_found > 0 THEN
@@ -371,7 +383,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     IF p_instance_id IS NOT NULL THEN
       check_text('p_instance_id', p_instance_id, c_id_max);
       check_ended(p_instance_id);
-      RETURN purged(p_instance_id, p_reason);
+      RETURN purged(p_instance_id, p_reason, NULL);
     END IF;
     FOR V IN (SELECT I.INSTANCE_ID FROM WF_INSTANCES I
               WHERE I.ENDED_ON_UTC < p_ended_before_utc AND I.STATUS IN ('completed', 'cancelled', 'compensated')
@@ -380,7 +392,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
                          WHERE CASE WHEN C.ENDED_ON_UTC IS NULL THEN C.DEFINITION END = I.DEFINITION AND C.PARENT_ID LIKE 'schedule.%'))
               ORDER BY I.ENDED_ON_UTC) LOOP
       EXIT WHEN v_count >= p_most;
-      v_count := v_count + purged(V.INSTANCE_ID, p_reason);
+      v_count := v_count + purged(V.INSTANCE_ID, p_reason, p_ended_before_utc);
     END LOOP;
     RETURN v_count;
   END purge;
