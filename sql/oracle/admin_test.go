@@ -256,8 +256,8 @@ func TestPurgeBySQLKeepsEditsOfWhatWaits(t *testing.T) {
 	c := openControl(t)
 	c.ended(t, "i-1", nil)
 	c.dead(t, "l-waits", store.Signals, envelopeOf(t, "s-1", "i-1", `{}`))
-	for _, letter := range []string{"l-waits", "l-gone"} {
-		edit := op{name: "dead_letter_edit_insert", args: []any{letter, int64(1), "i-1", "original", stamp(c.node.clock.now()), "", "", []byte(nil)}}
+	for _, id := range []string{"l-waits", "l-gone"} {
+		edit := op{name: "dead_letter_edit_insert", args: []any{id, int64(1), "i-1", "original", stamp(c.node.clock.now()), "", "", []byte(nil)}}
 		if err := runStatement(t.Context(), c.node, &edit); err != nil {
 			t.Fatal(err)
 		}
