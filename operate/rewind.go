@@ -144,8 +144,9 @@ func rewind(def engine.Definition, t *engine.Turn, output json.RawMessage) error
 			kept = append(kept, b)
 		}
 	}
+	then := kept
 	for i := range s.Buffer {
-		if b := &s.Buffer[i]; !keeps(kept, b) {
+		if b := &s.Buffer[i]; !keeps(then, b) {
 			kept = append(kept, *b)
 		}
 	}

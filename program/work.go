@@ -225,7 +225,7 @@ func (w *work) settled() error {
 		}
 		n := w.p.node(r.top().Pointer)
 		if n == nil || n.Kind != KindCompensate || slices.ContainsFunc(w.t.Snap.Waits, func(x snapshot.Wait) bool {
-			return x.Branch == b.ID && x.Pointer == n.Pointer && x.Arm > 0
+			return x.Branch == b.ID && x.Pointer == n.Pointer && (x.Arm > 0 || x.Kind == snapshot.WaitNext)
 		}) {
 			continue
 		}

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -292,7 +291,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, row p
 		}
 		if said.Settles {
 			if now, _, err := a.command(ctx, place{c.Instance, c.Position}); err != nil || moved(row, now) {
-				return nil, cmp.Or(err, errMoved)
+				return nil, errMoved // what cannot be read is read again
 			}
 		}
 		n.Stays = ack.Stays(def, c.Pointer, entryOf(c, n.Outcome))

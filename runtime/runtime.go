@@ -302,6 +302,10 @@ func (r *Runtime) dispatching(m *commandMetrics, n *ackNotes) dispatch.Config {
 		Load: func(ctx context.Context, d store.Delivery, id string) (*snapshot.Snapshot, *memory.Part, error) {
 			return r.turns.Load(ctx, d, id)
 		},
+		Suspended: func(ctx context.Context, id string) (bool, error) {
+			row, err := r.Store.Instances.Instance(ctx, id)
+			return err == nil && row.Status == string(snapshot.Suspended), err
+		},
 		Publish: r.PublishEvent, Lifecycle: newLifecycle(r).publish, Backoff: r.retries.Backoff,
 		Dead: r.counts.deadLetters.WithLabelValues(string(store.Commands)), GivenUp: m.givenUp, Crowded: m.crowded,
 		Opened:     func(to admission.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },

@@ -143,6 +143,9 @@ func (w *watcher) expand(changed map[string]bool) []string {
 			}
 			continue
 		}
+		if strings.HasPrefix(filepath.Base(path), ".") {
+			continue
+		}
 		below, err := w.add(path)
 		if err != nil {
 			w.log.Warn("a new folder cannot be watched", "folder", path, "error", err)

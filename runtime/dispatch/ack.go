@@ -79,11 +79,14 @@ func outdated(env signal.Envelope, j *Job, row projections.Entry) bool {
 	return last < 0 || last > 0 && j.command.Ack != 0
 }
 
-// keptAnswer reports whether a suspended instance keeps the answer to a command that has been tried, or that somebody
-// has spoken of.
-func (r Record) keptAnswer(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) (bool, error) {
-	if j.command.Token == "" || row.Attempts+row.Deliveries == 0 && row.LastError == "" {
+// keptAnswer reports whether a suspended instance keeps the answer to a command. Of others the snapshot, which may be
+// large, is not read.
+func (r Record) keptAnswer(ctx context.Context, delivery store.Delivery, j *Job) (bool, error) {
+	if j.command.Token == "" {
 		return false, nil
+	}
+	if suspended, err := r.Suspended(ctx, j.Instance); !suspended || err != nil {
+		return false, err
 	}
 	snap, part, err := r.Load(ctx, delivery, j.Instance)
 	if err != nil {

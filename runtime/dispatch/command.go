@@ -42,7 +42,7 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if !d.outside.can(j.command.Target) {
 		return d.Record.pass(ctx, delivery, j)
 	}
-	if over, err := d.Record.keptAnswer(ctx, delivery, j, row); over || err != nil {
+	if over, err := d.Record.keptAnswer(ctx, delivery, j); over || err != nil {
 		if err == nil {
 			err = delivery.Commit(ctx, store.Change{})
 		}

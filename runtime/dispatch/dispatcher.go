@@ -55,6 +55,8 @@ type Config struct {
 	Turn func(ctx context.Context, env signal.Envelope, now time.Time, decide turn.Decision) (*engine.Outcome, error)
 	// Load reads a snapshot in the transaction of a delivery; its memory is taken until the part is released.
 	Load func(ctx context.Context, d store.Delivery, instance string) (*snapshot.Snapshot, *memory.Part, error)
+	// Suspended reads whether an instance is.
+	Suspended func(ctx context.Context, instance string) (bool, error)
 	// Publish gives an event to the instances of this installation that wait
 	// for it, and Lifecycle the events of one to the outside.
 	Publish   func(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error)

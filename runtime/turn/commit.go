@@ -2,9 +2,12 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -14,9 +17,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Begin decides and commits the first turn of an instance, with an incarnation
-// that no other has. Its errors are the catalogue's, the engine's and
-// store.ErrDuplicate where the instance, or one of its start key, is there.
+// Begin decides and commits the first turn of an instance, with an incarnation that no other has. Its errors are the
+// catalogue's, the engine's and store.ErrDuplicate where the instance, or one of its start key, is there.
 func (d *Decider) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (c Committed, err error) {
 	for n := 0; n == 0 || n < StaleMax && errors.Is(err, store.ErrStale); n++ { // while policies are published
 		c, err = d.begin(ctx, to, env, start, now, incarnation)
@@ -50,9 +52,8 @@ func (d *Decider) begin(ctx context.Context, to store.Writer, env signal.Envelop
 	return c, err
 }
 
-// write commits a turn over the version it was decided on, with the messages of
-// its signals. When it is that of one signal alone and cannot be written, the
-// instance faults instead.
+// write commits a turn over the version it was decided on, with the messages of its signals. When it is that of one
+// signal alone and cannot be written, the instance faults instead.
 func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 	t.to = d.source(t.signals)
 	c, err := d.commit(ctx, t)
@@ -65,8 +66,7 @@ func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 	return c, err
 }
 
-// commit writes the outcome of a turn, and claims for this node what it can of
-// the commands.
+// commit writes the outcome of a turn, and claims for this node what it can of the commands.
 func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 	buffer, c := buffers.Get().(*[]byte), &Committed{Outcome: t.out, Claims: d.Claims()}
 	change, err := store.Change{Snapshot: &t.out.Snapshot}, error(nil)
@@ -107,8 +107,7 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 	return *c, nil
 }
 
-// buffers are memory for encoded snapshots whose commits are over. After an error
-// a store may still be at it.
+// buffers are memory for encoded snapshots whose commits are over. After an error a store may still be at it.
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 2048)) }}
 
 // bufferMax is the size up to which a buffer is kept for the next turn.
@@ -200,10 +199,9 @@ func Sends(rows projections.Rows, outcome *engine.Outcome, now time.Time) ([]sto
 // need not be: what came late means nothing to it.
 var ErrLate = errors.New("turn: the instance has ended")
 
-// faulted faults an instance, when what its turn wants to write cannot be
-// written, in place of that turn: the message is consumed, nothing else of the
-// turn is done. One that has faulted already cannot fault again, and what it
-// cannot keep is left to an operator.
+// faulted faults an instance, when what its turn wants to write cannot be written, in place of that turn: the message
+// is consumed, nothing else of the turn is done. One that has faulted already cannot fault again, and what it cannot
+// keep is left to an operator.
 func (d *Decider) faulted(ctx context.Context, t *turn, cause error) (Committed, error) {
 	prev, out := t.prev, t.out
 	switch {
@@ -222,18 +220,19 @@ func (d *Decider) faulted(ctx context.Context, t *turn, cause error) (Committed,
 			return Committed{}, err
 		}
 		c, err := d.writeFault(ctx, t, fault)
-		if problem.CodeOf(err) != codeUnwritable || in.Signal.WaitingToken == "" {
+		var end engine.ChildEnd
+		if problem.CodeOf(err) != codeUnwritable || in.Signal.Type != signal.SubWorkflowCompleted || jsonv2.Unmarshal(in.Signal.Payload, &end) != nil || len(end.Compensations) == 0 {
 			return c, err
 		}
-		in.Signal.WaitingToken = "" // there is no room for what undoes a child that has ended
+		end.Output, end.Compensations = nil, nil // there is no room for what undoes the child
+		in.Signal.Payload, _ = json.Marshal(end) // JSON already
 	}
 }
 
 const codeUnwritable = "instance.unwritable"
 
-// writeFault writes the turn that faults an instance in place of t. The author
-// has no part in what that contains: that it cannot be written is our own fault,
-// but for a value that the database never takes, which no waiting mends.
+// writeFault writes the turn that faults an instance in place of t. The author has no part in what that contains:
+// that it cannot be written is our own fault, but for a value that the database never takes, which no waiting mends.
 func (d *Decider) writeFault(ctx context.Context, t *turn, fault *engine.Outcome) (Committed, error) {
 	instead := *t
 	instead.out = fault
@@ -249,8 +248,7 @@ func (d *Decider) writeFault(ctx context.Context, t *turn, fault *engine.Outcome
 	return c, err
 }
 
-// outputError is an error of what a turn writes, found after the decision. The
-// message that led to it is sound.
+// outputError is an error of what a turn writes, found after the decision. The message that led to it is sound.
 type outputError struct{ Cause error }
 
 func (e *outputError) Error() string { return e.Cause.Error() }
@@ -270,9 +268,8 @@ func Output(err error) error {
 	return err
 }
 
-// unwritable marks the errors with which a store refuses for good what a turn
-// writes, as too large or as no value of its column; with any other, the store
-// itself is in trouble.
+// unwritable marks the errors with which a store refuses for good what a turn writes, as too large or as no value of
+// its column; with any other, the store itself is in trouble.
 func unwritable(err error) error {
 	switch problem.CodeOf(err) {
 	case "limit.stream", "signal.too-large", "store.too-big", "store.value":

@@ -7,8 +7,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// What a store refuses for good is the author's output; what is its own trouble
-// is not.
+// What a store refuses for good is the author's output; what is its own trouble is not.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{

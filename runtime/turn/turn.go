@@ -39,8 +39,7 @@ func Step(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*eng
 	return engine.Step(def, *snap, in)
 }
 
-// Config wires a decider. Extras have their part in every turn through Decided,
-// Before and Amend; nil is none.
+// Config wires a decider. Extras have their part in every turn through Decided, Before and Amend; nil is none.
 type Config struct {
 	Writer      store.Writer
 	Joins       bool   // a commit consumes several deliveries
@@ -60,12 +59,10 @@ type Config struct {
 
 	// Claims begins the claiming of one commit's commands.
 	Claims func() Claims
-	// Room takes the memory for a turn on a snapshot with signals of so many bytes. Who
-	// waits for it has the mailbox of its instance, and nothing that those who have
-	// memory wait for.
+	// Room takes the memory for a turn on a snapshot with signals of so many bytes. Who waits for it has the mailbox
+	// of its instance, and nothing that those who have memory wait for.
 	Room func(ctx context.Context, s *snapshot.Snapshot, payload int) (*memory.Part, error)
-	// Blocks says that the signals of a queue behind this one wait for it, which
-	// comes again after an error.
+	// Blocks says that the signals of a queue behind this one wait for it, which comes again after an error.
 	Blocks func(m store.Message, err error) bool
 	// Decided sees what was decided about a signal.
 	Decided func(out *engine.Outcome, about signal.Envelope)
@@ -81,8 +78,7 @@ type Config struct {
 // GoOn does steps of the application and decides what they come to.
 type GoOn func(do store.Perform, decide func(*Signal, *snapshot.Snapshot) (*engine.Outcome, error)) (*engine.Outcome, error)
 
-// Cache keeps what was committed last. What it gives may be stale, and is a copy
-// until it is given back.
+// Cache keeps what was committed last. What it gives may be stale, and is a copy until it is given back.
 type Cache interface {
 	Get(id string) *snapshot.Snapshot // nil = it is to be loaded
 	Release(copied *snapshot.Snapshot)
@@ -115,8 +111,7 @@ type Claims interface {
 	Cancel()
 }
 
-// Committed is what a turn has committed, for its caller to act on. The zero
-// value is nothing.
+// Committed is what a turn has committed, for its caller to act on. The zero value is nothing.
 type Committed struct {
 	Unknown bool // nobody knows whether it was
 	Outcome *engine.Outcome
@@ -164,9 +159,8 @@ func New(c Config) *Decider {
 // faster. Each round somebody has made progress, so it is reached only under extreme contention.
 const StaleMax = 100
 
-// Take makes one turn of signals of one instance, in their order; each has its
-// outcome or its error then. False means that each needs a turn of its own. A
-// version conflict loads and decides again (design 4.4).
+// Take makes one turn of signals of one instance, in their order; each has its outcome or its error then. False means
+// that each needs a turn of its own. A version conflict loads and decides again (design 4.4).
 func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, done bool) {
 	id := signals[0].Envelope.InstanceID
 	defer func() {
@@ -223,9 +217,8 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 	return c, true
 }
 
-// Load reads a snapshot: nothing else in a node does. Its memory is taken until the
-// part is released: when the snapshot is not needed any more, or that of a turn has
-// been taken.
+// Load reads a snapshot: nothing else in a node does. Its memory is taken until the part is released: when the
+// snapshot is not needed any more, or that of a turn has been taken.
 func (d *Decider) Load(ctx context.Context, from store.Writer, id string) (*snapshot.Snapshot, *memory.Part, error) {
 	part, err := d.Memory.Loads.Take(ctx, loadingBytes)
 	if err != nil {
@@ -239,8 +232,7 @@ func (d *Decider) Load(ctx context.Context, from store.Writer, id string) (*snap
 	return &snap, part, nil
 }
 
-// source is where a turn of signals reads: in the transaction of a delivery where
-// there is one.
+// source is where a turn of signals reads: in the transaction of a delivery where there is one.
 func (d *Decider) source(signals []*Signal) store.Writer {
 	for _, s := range signals {
 		if s.Delivery != nil {
@@ -257,8 +249,7 @@ func payloads(signals []*Signal) (n int) {
 	return n
 }
 
-// try decides signals on a snapshot, commits what can be decided, and gives back
-// the memory for it.
+// try decides signals on a snapshot, commits what can be decided, and gives back the memory for it.
 func (d *Decider) try(ctx context.Context, snap *snapshot.Snapshot, signals []*Signal, room *memory.Part, began time.Time) (Committed, error) {
 	defer room.Release()
 	t := turn{prev: snap, began: began}
@@ -284,8 +275,7 @@ func fail(signals []*Signal, err error) {
 	}
 }
 
-// turn is what one or several decisions on a snapshot come to, in order, and
-// where that is committed.
+// turn is what one or several decisions on a snapshot come to, in order, and where that is committed.
 type turn struct {
 	began    time.Time
 	to       store.Writer
@@ -315,8 +305,7 @@ func (d *Decider) decide(ctx context.Context, t *turn, signals []*Signal) {
 	}
 }
 
-// decideAll is decide. With inPlace, ok is false when a refused decision has
-// spoilt the snapshot.
+// decideAll is decide. With inPlace, ok is false when a refused decision has spoilt the snapshot.
 func (d *Decider) decideAll(ctx context.Context, t *turn, signals []*Signal, inPlace bool) (ok bool) {
 	var behind *Behind
 	var seen map[string]bool // signal ids recorded by this turn
@@ -381,8 +370,7 @@ func recordedIn(seen map[string]bool, out *engine.Outcome) bool {
 	return false
 }
 
-// once decides one signal on one version of the snapshot. A panic is a problem
-// like any other.
+// once decides one signal on one version of the snapshot. A panic is a problem like any other.
 func (d *Decider) once(ctx context.Context, t *turn, snap *snapshot.Snapshot, s *Signal, own bool) (out *engine.Outcome, err error) {
 	defer func() {
 		if v := recover(); v != nil {
