@@ -297,6 +297,7 @@ func TestRefusals(t *testing.T) {
 		{"empty time", "GET", "/v1/audit?from=", "", nil, 422, "request.invalid", "is empty"},
 		{"number twice", "POST", "/v1/dead-letters/x/replay?after=1&after=2", "", nil, 422, "request.invalid", "stands more than once"},
 		{"body of a discard", "DELETE", "/v1/dead-letters/x", `{"after":1}`, nil, 422, "request.invalid", "takes no body"},
+		{"body that says nothing", "GET", "/v1/definitions/a/b", ` {} `, nil, 404, "definition.unknown", "a/b"},
 		{"body of a replay", "POST", "/v1/dead-letters/x/replay", `{"after":1}`, nil, 422, "request.invalid", "takes no body"},
 		{"no version", "GET", "/v1/definitions/a/b", "", nil, 404, "definition.unknown", "a/b"},
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -214,14 +215,17 @@ func bodyUntil(ctx huma.Context, limit time.Duration) (length int64) {
 }
 
 // hasBody reports whether something is sent to an operation that takes no body, and would pass
-// over what it says.
+// over what it says. Some programs always send one, which then says nothing.
 func hasBody(ctx huma.Context) bool {
-	length := bodyUntil(ctx, bodyTimeout)
-	if length >= 0 {
-		return length > 0
+	if bodyUntil(ctx, bodyTimeout) == 0 {
+		return false
 	}
-	n, _ := io.ReadFull(ctx.BodyReader(), make([]byte, 1)) // what cannot be read is none
-	return n > 0
+	begins, _ := io.ReadAll(io.LimitReader(ctx.BodyReader(), 64)) // what cannot be read is none
+	switch string(bytes.TrimSpace(begins)) {
+	case "", "null", "{}":
+		return false
+	}
+	return true
 }
 
 // readBody reads a body to its end, as far as it may be long and may last.
