@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -337,6 +338,48 @@ func TestACommandIsEndedAsItIsNow(t *testing.T) {
 		close(release)
 		if row := n.row(t, "sent"); did != engine.Applied || err != nil || !row.Unknown {
 			t.Errorf("failed while a node sends it: %q, %v, %+v", did, err, row)
+		}
+	})
+}
+
+// Nor is what nobody has tried, because there was no place for it.
+func TestWhatIsAnsweredIsNotBegun(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		var asked atomic.Int64
+		begun, release := make(chan struct{}), make(chan struct{})
+		n := startSet(t, fresh(), func(c *runtime.Config) { c.Activities, c.Waiting = 1, 1 }, func(context.Context, json.RawMessage) (any, error) {
+			if asked.Add(1) == 1 {
+				close(begun)
+				<-release
+			}
+			return 1, nil
+		}, plainDoc)
+		n.begin(t, "busy", "t/plain", nil)
+		<-begun
+		n.begin(t, "waits", "t/plain", nil) // the one that may
+		n.begin(t, "i", "t/plain", nil)
+		eventually(t, "the announcement of what has no place", func() bool {
+			row := n.row(t, "i")
+			return row.ClaimedBy == "" && row.Attempts == 0
+		})
+		if _, err := n.rt.Operate(t.Context(), "i", engine.Suspend, nil, "olga"); err != nil {
+			t.Fatal(err)
+		}
+		n.settle(t, "i", engine.Buffered, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`5`), Actor: "ann"})
+		close(release)
+		n.output(t, "busy")
+		n.output(t, "waits")
+		n.unannounced(t)
+		n.rested(t)
+		if got := asked.Load(); got != 2 {
+			t.Errorf("the outside was asked %d times, for two commands", got)
+		}
+		if _, err := n.rt.Operate(t.Context(), "i", engine.Resume, nil, "olga"); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.output(t, "i"); got != "5" {
+			t.Errorf("output %s", got)
 		}
 	})
 }

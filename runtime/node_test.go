@@ -181,6 +181,12 @@ func startSet(t *testing.T, place string, set func(*runtime.Config), effect acti
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.endsWith(t, place)
+	return n
+}
+
+// endsWith closes the node with its test, and makes again what that has left.
+func (n *testNode) endsWith(t *testing.T, place string) {
 	t.Cleanup(func() {
 		if err := n.close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -189,7 +195,6 @@ func startSet(t *testing.T, place string, set func(*runtime.Config), effect acti
 			replayed(t, place, definition.PastOf(n.cat))
 		}
 	})
-	return n
 }
 
 // replayed makes again what a test has left: no instance comes to something else.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -44,14 +43,7 @@ func calm(t *testing.T, place string, set func(*runtime.Config), documents ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := n.close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		if !t.Failed() {
-			replayed(t, place, definition.PastOf(n.cat))
-		}
-	})
+	n.endsWith(t, place)
 	return n
 }
 

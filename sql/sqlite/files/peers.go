@@ -139,9 +139,7 @@ func (p *Peers) Remove(no int64, f *os.File) {
 
 // remove leaves files that have become another's, who has the number now.
 func (p *Peers) remove(no int64, f *os.File) {
-	mine, errMine := f.Stat()
-	named, err := os.Stat(p.file(no, "node"))
-	if errMine == nil && err == nil && os.SameFile(mine, named) {
+	if same, there := p.names(no, f); same && there {
 		os.Remove(p.file(no, "node"))
 		os.Remove(p.file(no, "wake"))
 	}
@@ -150,9 +148,16 @@ func (p *Peers) remove(no int64, f *os.File) {
 // Succeeded reports whether the files with a number have become another's than f is of: of one whose joining was rolled
 // back the next has the number.
 func (p *Peers) Succeeded(no int64, f *os.File) bool {
+	same, there := p.names(no, f)
+	return there && !same
+}
+
+// names reports whether f is the file with a number, where one is there.
+func (p *Peers) names(no int64, f *os.File) (same, there bool) {
 	mine, errMine := f.Stat()
 	named, err := os.Stat(p.file(no, "node"))
-	return errMine == nil && err == nil && !os.SameFile(mine, named)
+	there = errMine == nil && err == nil
+	return there && os.SameFile(mine, named), there
 }
 
 // Scan finds the peers, and reports whether there are new ones.
