@@ -270,6 +270,15 @@ func failure(row projections.Entry, said ack.Ack) json.RawMessage {
 	return dispatch.Failed(&e, unknown || underway, ack.StaysOpen(row.LastError) || row.Deliveries > 0)
 }
 
+// withdrawn takes a command from the node that has it, which is not told: one that waits there
+// for its place is not begun, and what comes of an attempt under way is not recorded.
+func withdrawn(row projections.Entry) store.Claim {
+	return store.Claim{
+		InstanceID: row.InstanceID, Position: row.Position, Expect: row.ClaimedBy, Attempts: row.Attempts, NextAt: row.NextAttemptAt,
+		Error: row.LastError, Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Unknown: row.Unknown || row.Attempts > 0,
+	}
+}
+
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
 // a suspended instance keeps one, by its signal id. Who ends the command of somebody else may,
@@ -285,7 +294,9 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, row p
 	if err != nil {
 		return "", err
 	}
+	kept := false // by an instance that is suspended: its row stays pending
 	decide := func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		kept = false
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
 		}
@@ -303,9 +314,16 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, row p
 		if err != nil {
 			return nil, err
 		}
+		kept = out.Disposition == engine.Buffered
 		return first.Then(out), nil
 	}
-	out, err := a.notes.pump.Submit(ctx, turn.Signal{Envelope: env, Now: now, Decide: decide, Amend: audited(by)})
+	amend := func(whole *store.Change) {
+		if kept && row.ClaimedBy != "" { // a node that has not begun it yet finds that nobody wants it
+			whole.Claims = append(whole.Claims, withdrawn(row))
+		}
+		audited(by)(whole)
+	}
+	out, err := a.notes.pump.Submit(ctx, turn.Signal{Envelope: env, Now: now, Decide: decide, Amend: amend})
 	var p *problem.Error
 	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
 	if !undecided {

@@ -384,6 +384,44 @@ func TestWhatIsAnsweredIsNotBegun(t *testing.T) {
 	})
 }
 
+// Nor by a node in whose memory it waits for its place when that is said.
+func TestWhatIsAnsweredWhileItWaitsIsNotPerformed(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		entered, free := make(chan string, 4), make(chan struct{})
+		n := startSet(t, fresh(), func(c *runtime.Config) { c.Activities = 1 }, func(_ context.Context, input json.RawMessage) (any, error) {
+			entered <- string(input)
+			<-free
+			return 1, nil
+		}, doc("waiting", `
+  - call: {call: effect, with: {of: '${ .of }'}}
+`))
+		n.begin(t, "first", "t/waiting", json.RawMessage(`{"of":1}`))
+		<-entered
+		n.begin(t, "second", "t/waiting", json.RawMessage(`{"of":2}`))
+		eventually(t, "the second waits", func() bool { return n.rt.WaitsFor("second", 2) != "" })
+		if _, err := n.rt.Operate(t.Context(), "second", engine.Suspend, nil, "olga"); err != nil {
+			t.Fatal(err)
+		}
+		n.settle(t, "second", engine.Buffered, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`5`), Actor: "ann"})
+		n.begin(t, "third", "t/waiting", json.RawMessage(`{"of":3}`)) // behind it
+		close(free)
+		n.until(t, "third", status("completed"))
+		if got := <-entered; got != `{"of":3}` {
+			t.Errorf("%s was performed", got)
+		}
+		if _, err := n.rt.Operate(t.Context(), "second", engine.Resume, nil, "olga"); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.output(t, "second"); got != "5" {
+			t.Errorf("output %s", got)
+		}
+		if len(entered) > 0 {
+			t.Errorf("%s was performed, too", <-entered)
+		}
+	})
+}
+
 func TestACommandIsClaimedOutside(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
