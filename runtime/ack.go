@@ -265,19 +265,22 @@ func failure(row projections.Entry, said ack.Ack) json.RawMessage {
 	if !said.Settles {
 		return dispatch.Failed(&e, false, false)
 	}
-	underway := row.ClaimedBy != "" && row.Attempts > 0
 	unknown := ack.LeftOpen(row.LastError, row.NextAttemptAt, said.Actor, row.Unknown)
-	return dispatch.Failed(&e, unknown || underway, ack.StaysOpen(row.LastError) || row.Deliveries > 0)
+	return dispatch.Failed(&e, unknown || underway(row), ack.StaysOpen(row.LastError) || row.Deliveries > 0)
 }
 
-// withdrawn takes a command from the node that has it, which is not told: one that waits there
-// for its place is not begun, and what comes of an attempt under way is not recorded.
+// withdrawn takes a command from the node that has it, if any, which is not told: one that waits
+// there for its place is not begun, and what comes of an attempt under way is not recorded.
 func withdrawn(row projections.Entry) store.Claim {
 	return store.Claim{
-		InstanceID: row.InstanceID, Position: row.Position, Expect: row.ClaimedBy, Attempts: row.Attempts, NextAt: row.NextAttemptAt,
-		Error: row.LastError, Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Unknown: row.Unknown || row.Attempts > 0,
+		InstanceID: row.InstanceID, Position: row.Position, Expect: row.ClaimedBy, ExpectNext: row.NextAttemptAt, Seen: !underway(row),
+		Attempts: row.Attempts, NextAt: row.NextAttemptAt, Error: row.LastError, Delivered: row.DeliveredAt, Deliveries: row.Deliveries,
+		Unknown: row.Unknown || underway(row), GivenUp: row.GivenUpAt,
 	}
 }
+
+// underway says that a node makes an attempt at a command.
+func underway(row projections.Entry) bool { return row.ClaimedBy != "" && row.Attempts > 0 }
 
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
@@ -294,7 +297,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, row p
 	if err != nil {
 		return "", err
 	}
-	kept := false // by an instance that is suspended: its row stays pending
+	kept := false // by an instance that is suspended: the row of the command stays pending
 	decide := func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		kept = false
 		if _, waits := snap.Wait(c.Token); !waits {
@@ -318,7 +321,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, row p
 		return first.Then(out), nil
 	}
 	amend := func(whole *store.Change) {
-		if kept && row.ClaimedBy != "" { // a node that has not begun it yet finds that nobody wants it
+		if kept && row.ClaimedBy != "" || said.Settles && said.Outcome == ack.Failed && !underway(row) { // else it is begun, though it is over
 			whole.Claims = append(whole.Claims, withdrawn(row))
 		}
 		audited(by)(whole)

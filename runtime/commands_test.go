@@ -339,6 +339,21 @@ func TestACommandIsEndedAsItIsNow(t *testing.T) {
 		if row := n.row(t, "sent"); did != engine.Applied || err != nil || !row.Unknown {
 			t.Errorf("failed while a node sends it: %q, %v, %+v", did, err, row)
 		}
+		n.begin(t, "late", "t/plain", nil)
+		n.waits(t, "late")
+		did, err = said("late", ack.Failed, func(id string) { // between the last look at it and the commit
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.then = func() {
+				claim := store.Claim{InstanceID: id, Position: 2, Owner: "other", Attempts: 2}
+				if err := n.store.Writer.Commit(t.Context(), store.Change{Claims: []store.Claim{claim}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if row := n.row(t, "late"); did != engine.Applied || err != nil || !row.Unknown {
+			t.Errorf("failed when a node has just begun to send it: %q, %v, %+v", did, err, row)
+		}
 	})
 }
 

@@ -161,7 +161,7 @@ type Change struct {
 	Runtime  Runtime
 	// Rows are the projections of the turn.
 	Rows projections.Rows
-	// Claims changes the claims of commands that exist already.
+	// Claims changes the claims of commands that exist already, before any is settled.
 	Claims []Claim
 	// Tasks are changes to open human tasks: claim, release, delegation, escalation.
 	Tasks []TaskEdit
@@ -242,6 +242,7 @@ type Claim struct {
 	Expect     string    // node; "" = nobody
 	Any        bool      // whoever has it: Expect does not count
 	ExpectNext time.Time // its next attempt, on which this was decided; zero = whichever. It does not count for Done
+	Seen       bool      // only while Attempts is its count already, and none of them is under way
 	Owner      string    `width:"128"` // node; "" = gives it back
 	Attempts   int       // the new count
 	NextAt     time.Time

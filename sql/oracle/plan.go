@@ -156,7 +156,7 @@ func (s planner) planClaims(ctx context.Context, w *work, claims []store.Claim) 
 			return err
 		}
 		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_claim", m.Owner, run, m.Attempts,
-			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, flag(&m.Unknown), stamp(m.GivenUp), m.InstanceID, m.Position, expect, stamp(m.ExpectNext))
+			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, flag(&m.Unknown), stamp(m.GivenUp), m.InstanceID, m.Position, expect, stamp(m.ExpectNext), sql.NullInt64{Int64: int64(m.Attempts), Valid: m.Seen})
 	}
 	return nil
 }
@@ -167,12 +167,12 @@ func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error
 	if p := c.Rows.Policy; p != nil && c.Snapshot != nil {
 		w.add(fmt.Errorf("%s goes by a newer policy than %d: %w", id, p.Ordinal, store.ErrStale), "policy_guard", id, p.Name, p.Ordinal)
 	}
+	if err := s.planClaims(ctx, w, c.Claims); err != nil {
+		return err
+	}
 	for i := range c.Rows.Settled {
 		s := &c.Rows.Settled[i]
 		w.add(fmt.Errorf("settle %s/%d: %w", id, s.Position, store.ErrTaken), "stream_settle", flag(&s.Unknown), id, s.Position)
-	}
-	if err := s.planClaims(ctx, w, c.Claims); err != nil {
-		return err
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]

@@ -263,6 +263,11 @@ func (t *tx) number(id string) (int64, error) {
 
 // guards refuses what is not as the change expects it.
 func (t *tx) guards(no int64, id string, c *store.Change) error {
+	for _, m := range c.Claims {
+		if err := t.claimCommand(m); err != nil {
+			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
+		}
+	}
 	for _, s := range c.Rows.Settled {
 		entry, err := t.entry(no, s.Position)
 		if err != nil {
@@ -270,11 +275,6 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 		}
 		if err := t.guard(store.ErrTaken, "stream_settle", t.now, s.Unknown, entry); err != nil {
 			return fmt.Errorf("settle %s/%d: %w", id, s.Position, err)
-		}
-	}
-	for _, m := range c.Claims {
-		if err := t.claimCommand(m); err != nil {
-			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
 		}
 	}
 	return nil
@@ -300,7 +300,7 @@ func (t *tx) claimCommand(m store.Claim) error {
 		return err
 	}
 	return t.guard(store.ErrTaken, "stream_claim", owner, int64(m.Attempts), conn.Micros(m.NextAt), conn.Text(m.Error),
-		conn.Micros(m.Delivered), int64(m.Deliveries), m.Unknown, conn.Micros(m.GivenUp), entry, conn.Micros(m.ExpectNext), m.Any, m.Expect)
+		conn.Micros(m.Delivered), int64(m.Deliveries), m.Unknown, conn.Micros(m.GivenUp), entry, conn.Micros(m.ExpectNext), m.Any, m.Expect, m.Seen, int64(m.Attempts))
 }
 
 // entry is the number of a stream entry.

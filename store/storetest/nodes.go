@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -31,6 +32,35 @@ var nodeCases = map[string]func(*testCase){
 		k.ok(claim(store.Claim{Position: 1, Owner: "node-a", ExpectNext: second, Any: true}))
 		k.is(claim(store.Claim{Position: 1, ExpectNext: second, Any: true}), store.ErrTaken)
 		k.ok(claim(store.Claim{Position: 1, Expect: "node-a", ExpectNext: second, Done: true})) // for which it does not count
+		got, err := k.s.Streams.Pending(k.ctx, "a", 0)
+		k.ok(err)
+		equal(k, got, []projections.Entry{command("a", 2, "")})
+	},
+	"a claim is made over the attempts that it was decided on, and before its command is settled": func(k *testCase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, ""), command("a", 2, "")}
+		k.commit(c)
+		claim := func(m store.Claim) error {
+			m.InstanceID, m.Position = "a", 1
+			return k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+		}
+		k.is(claim(store.Claim{Seen: true, Attempts: 1}), store.ErrTaken)
+		k.ok(claim(store.Claim{Seen: true}))
+		k.ok(claim(store.Claim{Seen: true, Owner: "node-a"})) // where it waits
+		k.ok(claim(store.Claim{Seen: true, Expect: "node-a", Owner: "node-a"}))
+		k.ok(claim(store.Claim{Expect: "node-a", Owner: "node-a", Attempts: 1}))
+		for _, attempts := range []int{0, 1} { // it is under way
+			k.is(claim(store.Claim{Seen: true, Any: true, Attempts: attempts}), store.ErrTaken)
+		}
+		k.ok(claim(store.Claim{Expect: "node-a", Attempts: 1}))
+		k.is(claim(store.Claim{Seen: true}), store.ErrTaken)
+		k.ok(claim(store.Claim{Seen: true, Attempts: 1}))
+		end := turn("a", 2)
+		end.Claims = []store.Claim{{InstanceID: "a", Position: 1, Seen: true}}
+		end.Rows.Settled = []engine.Settled{{Position: 1}}
+		k.is(k.s.Writer.Commit(k.ctx, end), store.ErrTaken)
+		end.Claims[0].Attempts = 1
+		k.commit(end)
 		got, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		equal(k, got, []projections.Entry{command("a", 2, "")})

@@ -203,6 +203,11 @@ func (t *data) snapshot(c *store.Change) (string, error) {
 
 // guards refuses what is not as the change expects it.
 func (t *data) guards(s *Store, id string, c *store.Change) error {
+	for _, m := range c.Claims {
+		if err := t.claim(s, m); err != nil {
+			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
+		}
+	}
 	for _, done := range c.Rows.Settled {
 		if id == "" {
 			return unnamed()
@@ -212,11 +217,6 @@ func (t *data) guards(s *Store, id string, c *store.Change) error {
 			return fmt.Errorf("settle %s/%d: %w", id, done.Position, store.ErrTaken)
 		}
 		t.settle(id, i, done.Unknown, time.Time{})
-	}
-	for _, m := range c.Claims {
-		if err := t.claim(s, m); err != nil {
-			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
-		}
 	}
 	for _, e := range c.Tasks {
 		if err := t.edit(e); err != nil {
@@ -267,6 +267,9 @@ func (t *data) claim(s *Store, m store.Claim) error {
 		return nil
 	}
 	if !m.ExpectNext.IsZero() && !e.NextAttemptAt.Equal(micros(m.ExpectNext)) {
+		return store.ErrTaken
+	}
+	if m.Seen && (e.Attempts != m.Attempts || e.ClaimedBy != "" && e.Attempts > 0) {
 		return store.ErrTaken
 	}
 	e.ClaimedBy, e.run = m.Owner, s.runOf(m.Owner)
