@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"flag"
 	"io"
 	"net/http"
@@ -340,6 +341,8 @@ func TestOneStatusForEachKind(t *testing.T) {
 		{store.ErrNotFound, 404, "instance.unknown", "instance x does not exist"},
 		{store.ErrClosed, 503, "node.stopping", "the node is shutting down"},
 		{store.ErrUnknown, 503, "store.outcome-unknown", "the store did not say whether it was done"},
+		{fmt.Errorf("turn: %w", store.Unknown(problem.New(problem.Unavailable, "store.full", "no room").WithHint("nothing was written"))), 503, "store.outcome-unknown", "the store did not say whether it was done"},
+		{problem.Wrap(store.ErrUnknown, problem.Unavailable, "store.unreachable", "away"), 503, "store.outcome-unknown", "the store did not say whether it was done"},
 	}
 	for _, c := range cases {
 		w := call(handler(t, &node{err: c.err}), "POST", "/v1/instances/x/signals", `{"type":"t"}`)
@@ -349,6 +352,15 @@ func TestOneStatusForEachKind(t *testing.T) {
 		if p := problemOf(t, w); p.Status != c.status || p.Code != c.code || p.Detail != c.detail {
 			t.Errorf("%v: got %+v", c.err, p)
 		}
+	}
+}
+
+// Who does not hear whether an instance was started hears which it would be.
+func TestAStartOfUnknownOutcomeNamesTheInstance(t *testing.T) {
+	t.Parallel()
+	p := problemOf(t, call(handler(t, &node{err: store.Unknown(errors.New("cut"))}), "POST", "/v1/instances", `{"definition":"t/a","instanceId":"mine"}`))
+	if p.Status != 503 || p.Code != "store.outcome-unknown" || !strings.Contains(p.Detail, "instance mine ") || !strings.Contains(p.Hint, "instanceId") {
+		t.Errorf("got %+v", p)
 	}
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -90,6 +92,10 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 	f := s.follow(s.Starter.IDOf(b.InstanceID, start), wait > 0)
 	defer func() { f.leave() }()
 	id, isNew, did, err := s.Starter.StartOrSignal(ctx, f.id, start, in.headers())
+	if errors.Is(err, store.ErrUnknown) {
+		return nil, problem.Wrap(err, problem.Unavailable, codeUnknown, "the store did not say whether instance %s was started", f.id).
+			WithHint("look whether it is there; repeated with its instanceId, or the same startKey, the start is done once")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
+// codeUnknown is that of store.Unknown.
+const codeUnknown = "store.outcome-unknown"
+
 // codeDocs is where every code is explained.
 const codeDocs = "https://github.com/aqueduct-engine/aqueduct/blob/main/docs/reference/errors.md#"
 
@@ -111,6 +114,9 @@ func (s *service) refused(ctx context.Context, operation string, err error) *fai
 	if errors.As(err, &f) {
 		return f
 	}
+	if errors.Is(err, store.ErrUnknown) && problem.CodeOf(err) != codeUnknown { // whatever else it says
+		err = store.Unknown(err)
+	}
 	var p *problem.Error
 	if !errors.As(err, &p) {
 		p = unnamed(ctx, err)
@@ -145,9 +151,6 @@ func unnamed(ctx context.Context, err error) *problem.Error {
 		return problem.Wrap(err, problem.NotFound, "not-found", "it does not exist")
 	case errors.Is(err, store.ErrClosed):
 		return problem.Wrap(err, problem.Unavailable, "node.stopping", "the node is shutting down").WithHint("ask another node, or again soon")
-	case errors.Is(err, store.ErrUnknown):
-		return problem.Wrap(err, problem.Unavailable, "store.outcome-unknown", "the store did not say whether it was done").
-			WithHint("repeat the request: it is done once")
 	}
 	return problem.Wrap(err, problem.Internal, "internal", "internal error")
 }

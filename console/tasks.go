@@ -90,9 +90,21 @@ func claim(v *visit) (string, h.Address, error) {
 	return "It is yours.", h.Address{}, err
 }
 
+// handedOn is where one goes who has given a task to somebody: to the others, when they do not see it any more.
+func handedOn(v *visit, err error) (h.Address, error) {
+	if err != nil {
+		return h.Address{}, err
+	}
+	if _, unseen := v.api.Task(v.Context(), v.PathValue("id")); unseen != nil {
+		return v.path("tasks"), nil
+	}
+	return h.Address{}, nil
+}
+
 func release(v *visit) (string, h.Address, error) {
 	_, err := v.api.Release(v.Context(), v.PathValue("id"), client.ReleaseRequest{User: v.who.User})
-	return "It was given back.", h.Address{}, err
+	next, err := handedOn(v, err)
+	return "It was given back.", next, err
 }
 
 func comment(v *visit) (string, h.Address, error) {
@@ -103,7 +115,8 @@ func comment(v *visit) (string, h.Address, error) {
 func delegate(v *visit) (string, h.Address, error) {
 	to := strings.TrimSpace(v.PostForm.Get("to"))
 	_, err := v.api.Delegate(v.Context(), v.PathValue("id"), client.DelegateRequest{User: v.who.User, To: to})
-	return to + " has it now.", h.Address{}, err
+	next, err := handedOn(v, err)
+	return to + " has it now.", next, err
 }
 
 func reassign(v *visit) (string, h.Address, error) {
@@ -112,7 +125,8 @@ func reassign(v *visit) (string, h.Address, error) {
 	if to == "" {
 		to = "Nobody"
 	}
-	return to + " has it now.", h.Address{}, err
+	next, err := handedOn(v, err)
+	return to + " has it now.", next, err
 }
 
 func complete(v *visit) (string, h.Address, error) {

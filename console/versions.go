@@ -37,7 +37,7 @@ func (d definitionPage) versions(s *shell) h.Node {
 type comparison struct {
 	client.MigrationReport
 	name, from, to string
-	pointers       string // that were refused
+	pointers       string // as one would send them, or that were refused
 }
 
 func compare(v *visit) (content, error) {
@@ -45,6 +45,13 @@ func compare(v *visit) (content, error) {
 	var err error
 	if c.MigrationReport, err = v.api.CompareVersions(v.Context(), c.name, c.from, c.to); err != nil {
 		return content{}, err
+	}
+	if _, sent := v.form["pointers"]; !sent && len(c.Pointers) > 0 { // what is shown is what the button does
+		b, err := json.MarshalIndent(c.Pointers, "", "  ")
+		if err != nil {
+			return content{}, err
+		}
+		c.pointers = string(b)
 	}
 	return content{c.name + " " + c.from + " → " + c.to, false, c.body, c.acts}, nil
 }

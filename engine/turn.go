@@ -202,6 +202,9 @@ func (t *Turn) Emit(event json.RawMessage, pointer, key string) {
 
 // Ask adds a human task and the wait for its completion; a due date is a timer beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
+	if task.Assignee != "" && len(task.EscalateTo) > 0 && len(task.CandidateUsers)+len(task.CandidateGroups) == 0 {
+		task.CandidateUsers = []string{task.Assignee} // else it would be everybody's once it is escalated
+	}
 	w.Kind = snapshot.WaitTask
 	w.TaskID = taskID(t)
 	w = t.Await(w)

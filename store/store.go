@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -28,6 +29,12 @@ var (
 	ErrClosed    = errors.New("the store is closed")                  //
 	ErrUnknown   = errors.New("the outcome of the commit is unknown") // drop everything, let it be redelivered
 )
+
+// Unknown is ErrUnknown, as a problem that says so whatever the database has said.
+func Unknown(cause error) error {
+	return problem.Wrap(fmt.Errorf("%w: %w", ErrUnknown, cause), problem.Unavailable, "store.outcome-unknown", "the store did not say whether it was done").
+		WithHint("repeat the request with the ids that it had, and it is done once; of one without look first whether it was done")
+}
 
 // Queue names a queue.
 type Queue string

@@ -100,6 +100,18 @@ func TestEachPageAsEachRole(t *testing.T) {
 	}
 }
 
+// Who has given a task away, and does not see it any more, is led to the others.
+func TestWhoDelegatesIsLedToTheOtherTasks(t *testing.T) {
+	t.Parallel()
+	n, bearer := askingNode(t)
+	if _, _, err := n.catalogue.Publish(t.Context(), "a.yaml", []byte(strings.Replace(asking, "candidateUsers: [ann]", "assignee: ann, candidateGroups: [sales]", 1))); err != nil {
+		t.Fatal(err)
+	}
+	bearer("olga", access.Operator).press(http.StatusOK, "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}, "It has begun.")
+	bearer("ann", access.TaskUser).press(http.StatusOK, "/tasks/i-1.1.1/delegate", url.Values{"to": {"bob"}}, "bob has it now.")
+	bearer("bob", access.TaskUser).press(http.StatusOK, "/tasks/i-1.1.1/release", nil, "It was given back.")
+}
+
 // seesOffered holds what a page offers, in the menu and by forms, to what a role may do.
 func seesOffered(t *testing.T, role access.Role, path, page string) {
 	t.Helper()

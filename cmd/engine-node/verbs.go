@@ -406,7 +406,15 @@ func operationCommand(a *app, name, short string) *cobra.Command {
 			if compensates {
 				operation = string(engine.Compensate)
 			}
-			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: operation, Output: data, Wait: wait})
+			r := client.OperationRequest{Operation: operation, Output: data, Wait: wait}
+			if name == string(engine.Skip) || name == string(engine.Retry) { // else a repeat could be of the next task
+				i, err := c.Instance(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				r.StateVersion = i.StateVersion
+			}
+			i, err := c.Operate(ctx, args[0], r)
 			if err != nil || a.json {
 				return a.page.orPrint(i, err)
 			}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -117,6 +119,20 @@ func TestInstancesAreMigratedAtTheConsole(t *testing.T) {
 			t.Errorf("%+v, %v", i, err)
 		}
 	}
+	// Where the tasks have moved, what the page shows is what it sends.
+	moved := strings.NewReplacer("version: 1.0.0", "version: 3.0.0", "do:\n", "do:\n  - first: {set: {a: 1}}\n").Replace(asking)
+	if _, _, err := c.Publish(ctx, "ask.yaml", []byte(moved)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Start(ctx, client.StartRequest{Definition: "test/ask", Version: "1.0.0", InstanceID: "m-3"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	at = "/definitions/test/ask/1.0.0/compare/3.0.0"
+	area := regexp.MustCompile(`(?s)<textarea[^>]* name="pointers"[^>]*>(.*?)</textarea>`).FindStringSubmatch(olga.page(at, "Migrate 1"))
+	if area == nil || !strings.Contains(area[1], "/do/1/ask") {
+		t.Fatalf("the page does not say what it would send: %q", area)
+	}
+	olga.press(http.StatusOK, at, url.Values{"pointers": {html.UnescapeString(area[1])}}, "1 were migrated, 0 are left")
 }
 
 // A dead letter is edited at the console, what that changes is shown, another who edits

@@ -378,7 +378,7 @@ func (d *delivery) write(ctx context.Context, w *work) error {
 // commit ends the transaction of a session. Nobody repeats it.
 func commit(session *aq.Session) error {
 	if err := session.Commit(); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrUnknown, explain(err))
+		return store.Unknown(explain(err))
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (b *whole) run(ctx context.Context, session *aq.Session) error {
 	case err == nil:
 		return nil
 	case aq.Unanswered(err):
-		return fmt.Errorf("%w: %w", store.ErrUnknown, explain(err))
+		return store.Unknown(explain(err))
 	}
 	return refusedBlock(b.work.ops, b.text, err)
 }

@@ -254,7 +254,7 @@ func (w *writer) attempt(first *job) error {
 			return conn.Explain(err, w.s.path)
 		}
 		w.tx.out.suspect()
-		return fmt.Errorf("%w: %w", store.ErrUnknown, conn.Explain(err, w.s.path))
+		return store.Unknown(conn.Explain(err, w.s.path))
 	}
 	w.s.stats.transactions.Add(1)
 	w.tx.out.committed()

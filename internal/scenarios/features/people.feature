@@ -119,6 +119,30 @@ Feature: People
     Then "d" is completed with "dora"
     And the task of "d" has 1 "escalated" event
 
+  @S44
+  Scenario: A task of one person that escalates is theirs and the group's, and nobody else's
+    Given the definition:
+      """yaml
+      document: {dsl: '1.0.3', namespace: t, name: due, version: '1.0.0'}
+      do:
+        - approve:
+            call: humanTask
+            with:
+              assignee: ann
+              due: {after: {seconds: 8}}
+              escalateTo: [leads]
+            output: {as: .completedBy}
+      """
+    When instance "d" of "t/due" starts with {}
+    Then "d" waits at "/do/0/approve"
+    And the task of "d" has 1 "escalated" event
+    And the task of "d" is ready
+    When "carl" of "finance" claims the task of "d"
+    Then it is refused with "task.denied"
+    When "dora" of "leads" claims the task of "d"
+    And "dora" completes the task of "d" with "" and {}
+    Then "d" is completed with "dora"
+
   @S24
   Scenario: A timeout cancels the inner human task, the child and the timers
     Given the definition:
