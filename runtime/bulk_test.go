@@ -290,6 +290,30 @@ func TestAPlanIsDoneOnceThroughCrashes(t *testing.T) {
 	})
 }
 
+// Dead letters are sent again in the order in which they came, one after the other.
+func TestAPlanReplaysTheOldestFirst(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n, _ := outOfOrder(t, fresh())
+		b := bulkOf(n)
+		const count = 20
+		dead(t, n, count)
+		id := plan(t, b, backend.BulkAsked{Operation: backend.BulkReplay, ErrorCode: "signal.not-json"})
+		if p, err := run(t.Context(), b, id, true); err != nil || p.Status != backend.BulkDone {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		p, err := n.store.Plans.BulkItems(t.Context(), backend.BulkItemQuery{ID: id, Limit: count})
+		if err != nil || len(p.Items) != count {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		for i, next := range p.Items[1:] { // which is the older one
+			if was := p.Items[i]; was.EndedAt.Before(next.EndedAt) {
+				t.Errorf("%s was sent before %s", was.Target, next.Target)
+			}
+		}
+	})
+}
+
 // What somebody edits after the plan was made is neither sent nor thrown away by it.
 func TestAPlanLeavesWhatIsEditedSince(t *testing.T) {
 	t.Parallel()

@@ -58,27 +58,23 @@ type Receiver interface {
 	Receive(ctx context.Context, q Queue, arrived func(Message)) (Delivery, error)
 }
 
-// Writer is where a turn reads and writes: a delivery, or the store itself for
-// a change that no message caused.
+// Writer is where a turn reads and writes: a delivery, or the store itself for a change that no message caused.
 type Writer interface {
-	// Commit writes a change, all or nothing. Errors: ErrStale, ErrDuplicate,
-	// ErrTaken, ErrUnknown; none of them has written anything but, perhaps,
-	// ErrUnknown.
+	// Commit writes a change, all or nothing. Errors: ErrStale, ErrDuplicate, ErrTaken, ErrUnknown; none of them has
+	// written anything but, perhaps, ErrUnknown.
 	Commit(ctx context.Context, c Change) error
 	// Load returns an instance's last committed snapshot, or ErrNotFound. A
 	// snapshot that cannot be read is a problem snapshot.*.
 	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
 }
 
-// Delivery is one message, locked to one worker until it is committed or
-// released. It ends with its first successful Commit or Release; a later one
-// returns ErrLost.
+// Delivery is one message, locked to one worker until it is committed or released. It ends with its first successful
+// Commit or Release; a later one returns ErrLost.
 type Delivery interface {
 	Message() Message
-	// Load reads inside the delivery's transaction, where the store has one. Commit
-	// consumes the message, too. On ErrStale, ErrDuplicate and ErrTaken the message
-	// is still held, and Commit may be called again with another change. On ErrLost
-	// and ErrUnknown the delivery is over.
+	// Load reads inside the delivery's transaction, where the store has one. Commit consumes the message, too. On
+	// ErrStale, ErrDuplicate and ErrTaken the message is still held, and Commit may be called again with another
+	// change. On ErrLost and ErrUnknown the delivery is over.
 	Writer
 	// Release gives the message back, visible at once, with one attempt more; its
 	// place among messages of its priority may be another.
@@ -93,10 +89,9 @@ type Carrier interface {
 	Carried() (snap *snapshot.Snapshot, encoded int)
 }
 
-// Ledger knows what the workers of a node are at. What a worker is about to execute
-// is noted where a crash leaves it readable: a message that was entered and not left
-// when its process died comes back with Crashes + 1. Both calls are cheap (no commit,
-// no sync).
+// Ledger knows what the workers of a node are at. What a worker is about to execute is noted where a crash leaves it
+// readable: a message that was entered and not left when its process died comes back with Crashes + 1. Both calls are
+// cheap (no commit, no sync).
 type Ledger interface {
 	Enter(d Delivery)
 	Leave(d Delivery)
@@ -155,13 +150,11 @@ func (c *Change) Base() int64 {
 // DefaultPriority is the priority of a message that does not say.
 const DefaultPriority = 5
 
-// Change is everything that one commit writes. Its zero value, committed on a
-// delivery, just consumes the message.
+// Change is everything that one commit writes. Its zero value, committed on a delivery, just consumes the message.
 type Change struct {
-	// Snapshot is the next snapshot, or nil. It is written only over version Over
-	// of the instance (0 = Snapshot.Version-1; below: none is there); otherwise the
-	// commit fails with ErrStale, or with ErrDuplicate over none. A change of
-	// several signals advances the version by as many.
+	// Snapshot is the next snapshot, or nil. It is written only over version Over of the instance (0 =
+	// Snapshot.Version-1; below: none is there); otherwise the commit fails with ErrStale, or with ErrDuplicate over
+	// none. A change of several signals advances the version by as many.
 	Snapshot *snapshot.Snapshot
 	Over     int64
 	Encoded  []byte // Snapshot.Encode(), made by the caller; a store that has committed it keeps no hold of it
@@ -176,8 +169,7 @@ type Change struct {
 	// Also are messages of further deliveries that the caller holds, and that are
 	// consumed with the one it commits. Only a store with Parts.Joins takes any.
 	Also []Message
-	// DeadLetter takes the delivery's message out of circulation; without a
-	// delivery it is one more dead letter.
+	// DeadLetter takes the delivery's message out of circulation; without a delivery it is one more dead letter.
 	DeadLetter *projections.DeadLetter
 	// Definition publishes a version of a definition. It fails the commit with
 	// ErrDuplicate when the version is there, or another has its Ordinal.
@@ -192,9 +184,8 @@ type Change struct {
 	Inside func(do Perform) (Change, error)
 }
 
-// Perform does a step of the application in a transaction, behind a savepoint: one
-// that has failed has done nothing. With err the transaction is over; when failed is
-// there, too, that is what the step comes to in the next one.
+// Perform does a step of the application in a transaction, behind a savepoint: one that has failed has done nothing.
+// With err the transaction is over; when failed is there, too, that is what the step comes to in the next one.
 type Perform func(target string, input json.RawMessage) (output json.RawMessage, failed *snapshot.Error, err error)
 
 // HasExtras says whether the change has more than a turn decides about by itself:
@@ -204,8 +195,7 @@ func (c *Change) HasExtras() bool {
 	return c.Definition != nil || len(c.Audit)+len(c.Tasks)+len(r.Tasks)+len(r.TaskEnds)+len(r.TaskEvents)+len(r.Waits)+len(r.WaitsGone)+len(r.Attributes) > 0
 }
 
-// Audit is who has done something, or was refused it: a row of WF_AUDIT, which nothing
-// changes or deletes.
+// Audit is who has done something, or was refused it: a row of WF_AUDIT, which nothing changes or deletes.
 type Audit struct {
 	ID         string    `db:"AUDIT_ID" width:"36"`
 	At         time.Time `db:"OCCURRED_ON_UTC"`
@@ -264,8 +254,7 @@ type Claim struct {
 	Done bool
 }
 
-// TaskEdit changes an open task that has Version; otherwise the commit fails
-// with ErrStale.
+// TaskEdit changes an open task that has Version; otherwise the commit fails with ErrStale.
 type TaskEdit struct {
 	ID       string
 	Version  int64

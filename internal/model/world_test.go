@@ -316,7 +316,8 @@ func (w *world) instance(ctx context.Context, row projections.Instance) (instanc
 		processed := "-"
 		if e.Processed != nil {
 			processed = fmt.Sprint(*e.Processed)
-			i.open = i.open || !*e.Processed && e.DeliveredAt.IsZero()
+			soon := e.NextAttemptAt.Sub(w.clock.now()) < time.Minute // its message is counted by no queue yet
+			i.open = i.open || !*e.Processed && (e.DeliveredAt.IsZero() || !e.NextAttemptAt.IsZero() && soon && len(snap.Buffer) == 0)
 		}
 		i.Stream = append(i.Stream, fmt.Sprintf("%d %s %s %s %s %s", e.Position, e.Kind, e.Direction, e.Type, named(e, snap.Incarnation), processed))
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Retries says what becomes of messages that fail, and when one comes again. All of
-// it is required, but for Blame.
+// Retries says what becomes of messages that fail, and when one comes again. All of it is required, but for Blame.
 type Retries struct {
 	Max        int           // retries of a message that names what is not there, or not so, yet; negative = none
 	Delay      time.Duration // before the first retry, doubled with each
@@ -35,9 +34,8 @@ type Blame struct {
 	Overtaken bool // it is perhaps for want of a message that was sent before
 }
 
-// owner is whose fault an error is, and so what is done about it. The kind of a
-// problem does not say: that a message is too large is its sender's fault when
-// it comes in, and the author's when a turn wants to send it.
+// owner is whose fault an error is, and so what is done about it. The kind of a problem does not say: that a message
+// is too large is its sender's fault when it comes in, and the author's when a turn wants to send it.
 type owner int
 
 const (
@@ -117,8 +115,7 @@ func (f fate) attempts(m store.Message) int {
 	return m.Attempts
 }
 
-// fate decides what becomes of a message that ended in err: by whose fault that
-// is, and how long it has been tried.
+// fate decides what becomes of a message that ended in err: by whose fault that is, and how long it has been tried.
 func (r *Retries) fate(m store.Message, err error) fate {
 	if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
 		return ended
@@ -153,8 +150,7 @@ func (r *Retries) fate(m store.Message, err error) fate {
 	return repeated
 }
 
-// Blocks says that the messages of an instance behind one that ended in err wait
-// for it.
+// Blocks says that the messages of an instance behind one that ended in err wait for it.
 func (r *Retries) Blocks(m store.Message, err error) bool { return r.fate(m, err).blocks() }
 
 // waitedFor is how long a message has waited before its retry n, about.
@@ -177,9 +173,8 @@ func (r *Retries) delay(f fate, m store.Message, seed string) time.Duration {
 	return d
 }
 
-// outOfPatience says that a message which fails by our own fault has been tried
-// for long enough: by the retries that it counts, and by its age. The trouble
-// of a database counts retries, too, and an old message may be new to us.
+// outOfPatience says that a message which fails by our own fault has been tried for long enough: by the retries that
+// it counts, and by its age. The trouble of a database counts retries, too, and an old message may be new to us.
 func (r *Retries) outOfPatience(m store.Message) bool {
 	if r.Patience < 0 || r.waitedFor(m.Attempts, r.Patience) <= r.Patience {
 		return false

@@ -243,7 +243,7 @@ func (r *bulkRun) step(ctx context.Context) error {
 	until, after, done := r.Now().Add(bulkStep), "", 0
 	var last error
 	for r.plan.Status == backend.BulkRunning && r.Now().Before(until) && ctx.Err() == nil {
-		page, err := r.Plans.BulkItems(ctx, backend.BulkItemQuery{ID: r.plan.ID, Outcome: backend.BulkItemOpen, After: after, Limit: bulkBatch})
+		page, err := r.Plans.BulkItems(ctx, backend.BulkItemQuery{ID: r.plan.ID, Outcome: backend.BulkItemOpen, Last: r.inOrder(), After: after, Limit: bulkBatch})
 		if err != nil {
 			return err
 		}
@@ -306,13 +306,20 @@ func (r *bulkRun) end(ctx context.Context) error {
 	return err
 }
 
+// inOrder says that items are done one by one, the last, which is the oldest, first: dead letters of
+// one instance are what came first, and what came then.
+func (r *bulkRun) inOrder() bool { return r.action == backend.BulkReplay }
+
 // all does items, several at once, and returns those of which it is known what has
 // become of them, with the first error of the others.
 func (r *bulkRun) all(ctx context.Context, items []backend.BulkItem) (settled []backend.BulkItem, first error) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup
-	next := make(chan backend.BulkItem)
-	for range min(bulkWorkers, len(items)) {
+	next, count := make(chan backend.BulkItem), min(bulkWorkers, len(items))
+	if r.inOrder() {
+		count = 1
+	}
+	for range count {
 		workers.Go(func() {
 			for i := range next {
 				err := r.one(ctx, &i)

@@ -95,6 +95,7 @@ const (
 type BulkItemQuery struct {
 	ID      string
 	Outcome string // "" = any
+	Last    bool   // the last first
 	After   string
 	Limit   int
 }

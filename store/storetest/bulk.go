@@ -44,16 +44,23 @@ func planned(k *testCase, id string, s backend.BulkSelection, limit int, more bo
 	return items
 }
 
-// bulkItems are those of all pages.
-func bulkItems(k *testCase, id, outcome string) (items []backend.BulkItem) {
+// bulkItems are those of all pages, which are the same from their end.
+func bulkItems(k *testCase, id, outcome string) []backend.BulkItem {
 	k.Helper()
+	var first, items []backend.BulkItem
 	for q := (backend.BulkItemQuery{ID: id, Outcome: outcome, Limit: 2}); ; {
 		p, err := k.s.Plans.BulkItems(k.ctx, q)
 		k.ok(err)
 		items = append(items, p.Items...)
-		if q.After = p.Next; q.After == "" {
-			return items
+		if q.After = p.Next; q.After != "" {
+			continue
 		}
+		if q.Last {
+			slices.Reverse(items)
+			equal(k, items, first)
+			return first
+		}
+		q.Last, first, items = true, items, nil
 	}
 }
 

@@ -159,9 +159,15 @@ func (s people) BulkItems(ctx context.Context, q backend.BulkItemQuery) (backend
 		}
 		var all []backend.BulkItem
 		for _, i := range t.plans[q.ID].items {
-			if i.No > after && (q.Outcome == "" || q.Outcome == cmp.Or(i.Outcome, backend.BulkItemOpen)) {
+			if behind := cmp.Compare(i.No, after); q.After != "" && (behind == 0 || behind > 0 == q.Last) {
+				continue
+			}
+			if q.Outcome == "" || q.Outcome == cmp.Or(i.Outcome, backend.BulkItemOpen) {
 				all = append(all, i)
 			}
+		}
+		if q.Last {
+			slices.Reverse(all)
 		}
 		limit := projections.Bounded(q.Limit)
 		return lists.Page(all[:min(len(all), limit+1)], limit, lists.BulkItemMark), nil
