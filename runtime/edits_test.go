@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -106,6 +107,43 @@ func TestAnEditedInputIsAnotherCommand(t *testing.T) {
 		})
 		if unverifiable, err := testdb.Replay(t.Context(), place, nil); err != nil || len(unverifiable) > 0 {
 			t.Error(unverifiable, err)
+		}
+	})
+}
+
+// cutOff is a store that is left by who replays a dead letter before that is gone.
+type cutOff struct {
+	backend.DeadLetterStore
+	once sync.Once
+}
+
+func (c *cutOff) Replay(ctx context.Context, id string, edit int64, body []byte, by ...store.Audit) error {
+	err := error(nil)
+	if c.once.Do(func() { err = context.Canceled }); err != nil {
+		return err
+	}
+	return c.DeadLetterStore.Replay(ctx, id, edit, body, by...)
+}
+
+// Who discards the letter of a command that was asked for anew, before it could be taken away, is
+// told: the command is performed.
+func TestWhatWasAskedForAnewIsNotDiscarded(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		p := &picky{want: `{"order":8}`}
+		n := startSet(t, fresh(), func(c *runtime.Config) { c.Store.DeadLetters = &cutOff{DeadLetterStore: c.Store.DeadLetters} }, p.take, detachDoc)
+		n.begin(t, "i", "t/detach", nil)
+		d := n.deadLetter(t, "i")
+		if _, err := n.rt.Edit(t.Context(), d.ID, backend.DeadLetterChange{Input: []byte(`{"order":8}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.rt.DeadLetters.Replay(t.Context(), d.ID); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		code(t, n.rt.Discard(t.Context(), d.ID), "command.settled")
+		eventually(t, "the edited call", func() bool { return p.key(`{"order":8}`) != "" })
+		if err := n.rt.Discard(t.Context(), d.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the letter is left: %v", err)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/aqueduct-engine/aqueduct/audit"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -90,6 +91,9 @@ func (l *DeadLetters) DiscardAfter(ctx context.Context, id string, after int64) 
 			return l.edited(ctx, id)
 		}
 	}
+	if err := l.asked(ctx, deadLetter); err != nil {
+		return err
+	}
 	settle, err := l.forsaken(ctx, deadLetter)
 	if err != nil {
 		return err
@@ -103,6 +107,28 @@ func (l *DeadLetters) DiscardAfter(ctx context.Context, id string, after int64) 
 		err = l.edited(ctx, id)
 	}
 	return err
+}
+
+// asked ends a replay that was cut off between its two commits: the command was asked for anew, and is
+// performed, whatever becomes of the letter that is left.
+func (l *DeadLetters) asked(ctx context.Context, d projections.DeadLetter) error {
+	row, ok, err := l.about(ctx, d)
+	if err != nil || !ok || !*row.Processed {
+		return err
+	}
+	done, err := l.Recorded(ctx, row.InstanceID, askedOnce(d.ID))
+	if err != nil || !done {
+		return err
+	}
+	p, err := l.DeadLetters.DeadLetterEdits(ctx, d.ID, "", 1)
+	if err == nil {
+		err = l.DeadLetters.Replay(ctx, d.ID, backend.First(p).No, []byte{})
+	}
+	if err != nil {
+		return err
+	}
+	return problem.New(problem.Conflict, "command.settled", "command %d of %s was asked for anew, as it had been edited, and its dead letter is gone now", row.Position, row.InstanceID).
+		WithHint("engine-node show %s --timeline says what became of it", row.InstanceID)
 }
 
 // forsaken is what settles the command that a dead letter announces, when it is nobody's

@@ -233,6 +233,9 @@ func bound(input []byte) (map[string]string, error) {
 	return found, nil
 }
 
+// askedOnce is the id under which an instance has it that a dead letter's command was asked for anew.
+func askedOnce(id string) string { return signal.Bounded("edited/" + id) }
+
 // ask asks for the command that a dead letter is about anew, with an edited input: another
 // command in the place of the one that was given up, which is discarded by the same turn.
 // A second time finds that done.
@@ -248,7 +251,7 @@ func (l *DeadLetters) ask(ctx context.Context, d projections.DeadLetter, edit ba
 	if err != nil {
 		return err
 	}
-	once := signal.Bounded("edited/" + d.ID)
+	once := askedOnce(d.ID)
 	if done, err := l.Recorded(ctx, row.InstanceID, once); done || err != nil {
 		return err
 	}
