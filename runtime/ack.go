@@ -87,10 +87,12 @@ func (a *acknowledger) take(ctx context.Context, at place, said ack.Ack, may fun
 		}
 		row, c, err := a.command(ctx, at)
 		if err == nil {
-			err = may(row, c)
+			if err = may(row, c); unknown && problem.CodeOf(err) == codeGivenUp {
+				err = errSettled
+			}
 		}
 		if err == nil {
-			err = settled(row, c, said)
+			err = settled(row, said)
 		}
 		if err == nil {
 			did, err = a.acknowledge(ctx, row, said, by)
@@ -142,13 +144,13 @@ func commandOf(row projections.Entry) (engine.Command, error) {
 
 // givenUp reports whether a command is what a dead letter announces, and nobody performs it.
 func givenUp(row projections.Entry) bool {
-	return row.ClaimedBy == "" && strings.HasPrefix(row.LastError, dispatch.NoticeGivenUp)
+	return row.ClaimedBy == "" && (!row.GivenUpAt.IsZero() || strings.HasPrefix(row.LastError, dispatch.NoticeGivenUp))
 }
 
 // settled is errSettled when what is said of a command comes too late: it is done with, or
 // given up, and an operator has its dead letter. That it was processed after all counts.
-func settled(row projections.Entry, c engine.Command, said ack.Ack) error {
-	if *row.Processed || c.Ack != 0 && said.Outcome != ack.Processed && givenUp(row) {
+func settled(row projections.Entry, said ack.Ack) error {
+	if *row.Processed || said.Outcome != ack.Processed && givenUp(row) {
 		return errSettled
 	}
 	return nil
@@ -232,7 +234,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 	open := func() error { // to what is said, after the turn before
 		now, _, err := a.command(ctx, place{c.Instance, c.Position})
 		if err == nil {
-			err = settled(now, c, said)
+			err = settled(now, said)
 		}
 		if err == nil && (said.Outcome != ack.Processed || said.Settles) && (now.ClaimedBy != row.ClaimedBy || !now.NextAttemptAt.Equal(row.NextAttemptAt)) {
 			err = errMoved

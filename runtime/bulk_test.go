@@ -299,9 +299,7 @@ func TestAPlanReplaysTheOldestFirst(t *testing.T) {
 		const count = 20
 		dead(t, n, count)
 		id := plan(t, b, backend.BulkAsked{Operation: backend.BulkReplay, ErrorCode: "signal.not-json"})
-		if p, err := run(t.Context(), b, id, true); err != nil || p.Status != backend.BulkDone {
-			t.Fatalf("%+v, %v", p, err)
-		}
+		finish(t, b, id)
 		p, err := n.store.Plans.BulkItems(t.Context(), backend.BulkItemQuery{ID: id, Limit: count})
 		if err != nil || len(p.Items) != count {
 			t.Fatalf("%+v, %v", p, err)
@@ -332,16 +330,12 @@ func TestAPlanLeavesWhatIsEditedSince(t *testing.T) {
 		discard, replay := plan(t, b, backend.BulkAsked{Operation: backend.BulkDiscard, ErrorCode: "signal.not-json"}), plan(t, b, backend.BulkAsked{Operation: backend.BulkReplay, ErrorCode: "signal.not-json"})
 		edit("l1")
 		for id, want := range map[string]string{discard: "l2 done, l1 skipped bulk.changed, l0 done"} {
-			if p, err := run(t.Context(), b, id, true); err != nil || p.Status != backend.BulkDone {
-				t.Fatalf("%+v, %v", p, err)
-			}
+			finish(t, b, id)
 			if got := outcomes(t, n, id); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		if p, err := run(t.Context(), b, replay, true); err != nil || p.Status != backend.BulkDone {
-			t.Fatalf("%+v, %v", p, err)
-		}
+		finish(t, b, replay)
 		if got := outcomes(t, n, replay); got != "l2 skipped bulk.gone, l1 skipped bulk.changed, l0 skipped bulk.gone" {
 			t.Error(got)
 		}

@@ -48,9 +48,11 @@ func taken(row projections.Entry, by string) error {
 		WithHint("complete and fail end it over a node's claim; a worker's ends with its lease, or by retry")
 }
 
+const codeGivenUp = "command.given-up"
+
 // isGivenUp refuses what would have a command tried, or fail, beside its dead letter.
 func isGivenUp(row projections.Entry) error {
-	return problem.New(problem.Conflict, "command.given-up", "command %d of %s was given up: %s", row.Position, row.InstanceID,
+	return problem.New(problem.Conflict, codeGivenUp, "command %d of %s was given up: %s", row.Position, row.InstanceID,
 		strings.TrimPrefix(row.LastError, dispatch.NoticeGivenUp+": ")).
 		WithHint("it is an operator's, by its dead letter (engine-node dlq list): replay that, or discard it; complete ends the command, too")
 }
@@ -116,7 +118,7 @@ func (a *acknowledger) SettleCommand(ctx context.Context, instance string, posit
 	}
 	by := audit.As(audit.Row(ctx, a.dispatcher.Now(), action, dispatch.Key(engine.Command{Instance: instance, Position: position}), instance), said.Actor)
 	return a.take(ctx, place{instance, position}, said, func(row projections.Entry, c engine.Command) error {
-		if !*row.Processed && said.Outcome == ack.Failed && c.Ack != 0 && givenUp(row) {
+		if !*row.Processed && said.Outcome == ack.Failed && givenUp(row) {
 			return isGivenUp(row)
 		}
 		if who := ack.Claimant(row.LastError, row.NextAttemptAt, a.dispatcher.Now()); !*row.Processed && who != "" && who != said.Actor {
@@ -174,7 +176,7 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 			return nil, problem.New(problem.Conflict, "command.settled", "command %d of %s is answered: the instance is suspended, and has the answer when it goes on", at.position, at.instance)
 		case row.ClaimedBy != "":
 			return nil, taken(row, row.ClaimedBy)
-		case c.Ack != 0 && givenUp(row):
+		case givenUp(row):
 			return nil, isGivenUp(row)
 		}
 		j, _, err := a.job(ctx, row)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -72,9 +73,10 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // settled waits until no command is pending.
 func (n *testNode) settled(t *testing.T) {
 	t.Helper()
-	eventually(t, "commands", func() bool {
+	await.Until(t, "the end of all commands", func() (bool, any) {
 		open, err := n.store.Streams.Pending(t.Context(), "", 1)
-		return err == nil && len(open) == 0
+		queues, _ := n.store.Backlog.Queues(t.Context())
+		return err == nil && len(open) == 0, fmt.Sprintf("%+v %v, queues %+v", open, err, queues)
 	})
 }
 

@@ -1,15 +1,20 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/ack"
+	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -157,5 +162,47 @@ func TestNoDelayOutlivesTheAge(t *testing.T) {
 			_, err := n.rt.Acknowledge(t.Context(), "i", 2, ack.Ack{Outcome: ack.Retry, Delay: ack.MaxDelay + 1})
 			return err
 		}(), "ack.invalid")
+	})
+}
+
+// A dead letter that is replayed waits for its place like any other, however old it is: it was given
+// up at once where none was free.
+func TestAnOldDeadLetterWaitsForItsPlace(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		var ahead, refusals atomic.Int64
+		refusals.Store(1)
+		begun, release, sent := make(chan struct{}, 1), make(chan struct{}), make(chan string, 2)
+		n := startSet(t, fresh(), func(c *runtime.Config) {
+			c.Activities, c.Now = 1, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		}, func(ctx context.Context, _ json.RawMessage) (any, error) {
+			switch {
+			case activity.Info(ctx).Target != engine.TargetEvent:
+				begun <- struct{}{}
+				<-release
+			case refusals.Add(-1) >= 0:
+				return nil, activity.Permanent(errors.New("no such topic"))
+			default:
+				sent <- activity.Info(ctx).Instance
+			}
+			return nil, nil
+		}, emitDoc, callDoc)
+		n.begin(t, "emits", "t/emit", map[string]any{"order": 1})
+		d := n.deadLetter(t, "emits")
+		n.isAnOperators(t, "emits", 2)
+		n.deadLetter(t, "emits") // and no other
+		ahead.Store(int64(2 * runtime.DefaultGiveUpAfter))
+		n.begin(t, "busy", "t/call", nil)
+		<-begun
+		if _, err := n.rt.DeadLetters.Replay(t.Context(), d.ID); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "its wait", func() bool { return n.rt.WaitsFor("emits", 2) != "" })
+		n.begin(t, "behind", "t/emit", map[string]any{"order": 2}) // it waits, too, and is not late either
+		eventually(t, "another wait", func() bool { return n.rt.WaitsFor("behind", 2) != "" })
+		close(release)
+		if first, then := <-sent, <-sent; first == then {
+			t.Errorf("%s was sent twice", first)
+		}
 	})
 }

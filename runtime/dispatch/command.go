@@ -60,7 +60,11 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if stop.Err() != nil {
 		return delivery.Release(ctx, context.Canceled)
 	}
-	if !d.reserve(j, env.OccurredAt) {
+	since := env.OccurredAt
+	if row.Attempts == 0 && row.NextAttemptAt.IsZero() && row.LastError != "" { // it is a dead letter that was replayed, however old
+		since = d.Now()
+	}
+	if !d.reserve(j, since) {
 		return d.Record.put(ctx, delivery, j, row)
 	}
 	if err := d.Record.claim(ctx, delivery, j, row); err != nil {

@@ -5,4 +5,4 @@ set CLAIMED_BY = :CLAIMED_BY, CLAIMED_RUN = :CLAIMED_RUN, ATTEMPTS = :ATTEMPTS, 
 where INSTANCE_ID = :INSTANCE_ID and POSITION = :POSITION and PROCESSED = 0 and coalesce(CLAIMED_BY, ' ') = coalesce(:EXPECTED_OWNER, CLAIMED_BY, ' ')
   and coalesce(NEXT_ATTEMPT_ON_UTC, CREATED_ON_UTC) = coalesce(CAST(:EXPECTED_NEXT AS TIMESTAMP(6)), NEXT_ATTEMPT_ON_UTC, CREATED_ON_UTC)
   and case when CLAIMED_BY is null or ATTEMPTS = 0 then ATTEMPTS else -1 end
-    = coalesce(:SEEN_ATTEMPTS, case when CLAIMED_BY is null or ATTEMPTS = 0 then ATTEMPTS else -1 end)
+    = coalesce(CAST(:SEEN_ATTEMPTS AS NUMBER(10)), case when CLAIMED_BY is null or ATTEMPTS = 0 then ATTEMPTS else -1 end)
