@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,8 +94,11 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 	defer func() { f.leave() }()
 	id, isNew, did, err := s.Starter.StartOrSignal(ctx, f.id, start, in.headers())
 	if errors.Is(err, store.ErrUnknown) {
-		return nil, problem.Wrap(err, problem.Unavailable, codeUnknown, "the store did not say whether instance %s was started", f.id).
-			WithHint("look whether it is there; repeated with its instanceId, or the same startKey, the start is done once")
+		p := problem.Wrap(err, problem.Unavailable, codeUnknown, "the store did not say whether instance %s was started", cmp.Or(id, f.id))
+		if b.Signal != nil || scopeOf(ctx) != nil {
+			return nil, p.WithHint("look whether it is there; repeated with the startKey and the signalId that it had, the start is done once")
+		}
+		return nil, p.WithHint("look whether it is there; repeated with its instanceId, or the same startKey, the start is done once")
 	}
 	if err != nil {
 		return nil, err

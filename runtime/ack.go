@@ -102,6 +102,9 @@ func (a *acknowledger) take(ctx context.Context, at place, said ack.Ack, may fun
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
 		}
+		if unknown && problem.KindOf(err) == problem.Unavailable { // it cannot be looked at, and may be done
+			err = store.Unknown(err)
+		}
 		unknown = unknown || errors.Is(err, store.ErrUnknown)
 		again := errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrTaken) || errors.Is(err, errMoved)
 		if again && try < ackTries && turn.Pause(ctx, 50*time.Millisecond) {
@@ -330,7 +333,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, row p
 	}
 	out, err := a.notes.pump.Submit(ctx, turn.Signal{Envelope: env, Now: now, Decide: decide, Amend: amend})
 	var p *problem.Error
-	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
+	undecided := errors.As(err, &p) && !errors.Is(err, store.ErrUnknown) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
 	if !undecided {
 		return out.Disposition, err
 	}

@@ -452,7 +452,7 @@ func (u *unsureOf) Commit(ctx context.Context, c store.Change) error {
 	if !u.kind(c) || !u.armed.CompareAndSwap(true, false) {
 		return u.Writer.Commit(ctx, c)
 	}
-	cut := fmt.Errorf("the line was cut: %w", store.ErrUnknown)
+	cut := store.Unknown(errors.New("the line was cut"))
 	if u.made {
 		return errors.Join(cut, u.Writer.Commit(ctx, c))
 	}

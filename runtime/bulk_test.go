@@ -304,9 +304,9 @@ func TestAPlanReplaysTheOldestFirst(t *testing.T) {
 		if err != nil || len(p.Items) != count {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		for i, next := range p.Items[1:] { // which is the older one
-			if was := p.Items[i]; was.EndedAt.Before(next.EndedAt) {
-				t.Errorf("%s was sent before %s", was.Target, next.Target)
+		for i, item := range p.Items {
+			if item.Target != fmt.Sprint("l", i) || i > 0 && item.EndedAt.Before(p.Items[i-1].EndedAt) {
+				t.Errorf("%s at %d, sent at %s behind one of %s", item.Target, i, item.EndedAt, p.Items[max(i-1, 0)].EndedAt)
 			}
 		}
 	})
@@ -329,14 +329,14 @@ func TestAPlanLeavesWhatIsEditedSince(t *testing.T) {
 		edit("l2") // before: the plan is of the edit
 		discard, replay := plan(t, b, backend.BulkAsked{Operation: backend.BulkDiscard, ErrorCode: "signal.not-json"}), plan(t, b, backend.BulkAsked{Operation: backend.BulkReplay, ErrorCode: "signal.not-json"})
 		edit("l1")
-		for id, want := range map[string]string{discard: "l2 done, l1 skipped bulk.changed, l0 done"} {
+		for id, want := range map[string]string{discard: "l0 done, l1 skipped bulk.changed, l2 done"} {
 			finish(t, b, id)
 			if got := outcomes(t, n, id); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
 		finish(t, b, replay)
-		if got := outcomes(t, n, replay); got != "l2 skipped bulk.gone, l1 skipped bulk.changed, l0 skipped bulk.gone" {
+		if got := outcomes(t, n, replay); got != "l0 skipped bulk.gone, l1 skipped bulk.changed, l2 skipped bulk.gone" {
 			t.Error(got)
 		}
 	})

@@ -176,7 +176,7 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 			return nil, problem.New(problem.Conflict, "command.settled", "command %d of %s is answered: the instance is suspended, and has the answer when it goes on", at.position, at.instance)
 		case row.ClaimedBy != "":
 			return nil, taken(row, row.ClaimedBy)
-		case givenUp(row):
+		case c.Ack != 0 && givenUp(row):
 			return nil, isGivenUp(row)
 		}
 		j, _, err := a.job(ctx, row)

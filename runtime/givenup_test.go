@@ -189,7 +189,8 @@ func TestAnOldDeadLetterWaitsForItsPlace(t *testing.T) {
 		}, emitDoc, callDoc)
 		n.begin(t, "emits", "t/emit", map[string]any{"order": 1})
 		d := n.deadLetter(t, "emits")
-		n.isAnOperators(t, "emits", 2)
+		_, err := n.rt.SettleCommand(t.Context(), "emits", 2, ack.Ack{Outcome: ack.Failed, Actor: "op"})
+		code(t, err, "command.given-up")
 		n.deadLetter(t, "emits") // and no other
 		ahead.Store(int64(2 * runtime.DefaultGiveUpAfter))
 		n.begin(t, "busy", "t/call", nil)

@@ -23,6 +23,7 @@ type metrics struct {
 	depth, age  *prometheus.Desc
 	gaps, ahead *prometheus.Desc
 	unserved    *prometheus.Desc
+	unmeasured  *prometheus.Desc
 
 	open map[string]*prometheus.Desc // by what the store counts
 }
@@ -32,17 +33,18 @@ func newMetrics(r *Runtime) *metrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	return &metrics{
-		r:        r,
-		adopted:  counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
-		purged:   counters("aqueduct_purged_total", "What retention has deleted past its window.", "what", windowNames...),
-		left:     counter("aqueduct_retention_left_total", "Faulted instances past their window that were left to a node with their code."),
-		resent:   counter("aqueduct_waits_resent_total", "Waits that were overdue and had no message, and whose message was sent again."),
-		paced:    counters("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause", selfStart, selfEvent, selfLoop),
-		depth:    prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
-		gaps:     prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
-		ahead:    prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
-		unserved: prometheus.NewDesc("aqueduct_commands_unserved", "Pending commands for functions that no live node has, of the first 1,000 that no node has claimed.", nil, nil),
-		age:      prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
+		r:          r,
+		adopted:    counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
+		purged:     counters("aqueduct_purged_total", "What retention has deleted past its window.", "what", windowNames...),
+		left:       counter("aqueduct_retention_left_total", "Faulted instances past their window that were left to a node with their code."),
+		resent:     counter("aqueduct_waits_resent_total", "Waits that were overdue and had no message, and whose message was sent again."),
+		paced:      counters("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause", selfStart, selfEvent, selfLoop),
+		depth:      prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
+		gaps:       prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
+		ahead:      prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
+		unserved:   prometheus.NewDesc("aqueduct_commands_unserved", "Pending commands for functions that no live node has, of the first 1,000 that no node has claimed.", nil, nil),
+		unmeasured: prometheus.NewDesc("aqueduct_database_unmeasured", "What of the database could not be measured by this scrape, of 4: its gauges are missing then.", nil, nil),
+		age:        prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
 		open: map[string]*prometheus.Desc{
 			backend.CountInstances:   prometheus.NewDesc("aqueduct_instances", "Instances that have not ended, counted up to 100,000.", []string{"status"}, nil),
 			backend.CountTasks:       prometheus.NewDesc("aqueduct_tasks", "Tasks that people may work on, counted up to 100,000.", []string{"status"}, nil),
@@ -74,6 +76,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.age
 	ch <- m.gaps
 	ch <- m.unserved
+	ch <- m.unmeasured
 	ch <- m.ahead
 	for _, desc := range m.open {
 		ch <- desc
@@ -90,7 +93,7 @@ func counters(name, help, label string, values ...string) *prometheus.CounterVec
 	return vec
 }
 
-// scrapeTimeout bounds the queries that a scrape makes.
+// scrapeTimeout bounds each of the queries that a scrape makes: all of them take less than a scrape may.
 const scrapeTimeout = 2 * time.Second
 
 // Collect implements prometheus.Collector. The queues are asked when somebody
@@ -102,25 +105,44 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	if m.r.Store.Backlog == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
+	unmeasured := 0
+	for what, measure := range map[string]func(context.Context, chan<- prometheus.Metric) error{
+		"queues": m.collectQueues, "gaps": m.collectGaps, "commands that no node performs": m.collectUnserved, "instances": m.collectOpen,
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+		if err := measure(ctx, ch); err != nil {
+			m.r.Log.Warn(what+" cannot be measured", "error", err)
+			unmeasured++
+		}
+		cancel()
+	}
+	ch <- prometheus.MustNewConstMetric(m.unmeasured, prometheus.GaugeValue, float64(unmeasured))
+}
+
+func (m *metrics) collectGaps(ctx context.Context, ch chan<- prometheus.Metric) error {
+	gaps, err := m.r.Store.Backlog.Gaps(ctx)
+	if err != nil {
+		return err
+	}
+	ch <- prometheus.MustNewConstMetric(m.gaps, prometheus.GaugeValue, float64(gaps.Instances))
+	ch <- prometheus.MustNewConstMetric(m.ahead, prometheus.GaugeValue, float64(gaps.Signals))
+	return nil
+}
+
+func (m *metrics) collectUnserved(ctx context.Context, ch chan<- prometheus.Metric) error {
+	n, err := m.r.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	ch <- prometheus.MustNewConstMetric(m.unserved, prometheus.GaugeValue, float64(n))
+	return nil
+}
+
+func (m *metrics) collectQueues(ctx context.Context, ch chan<- prometheus.Metric) error {
 	queues, err := m.r.Store.Backlog.Queues(ctx)
 	if err != nil {
-		m.r.Log.Warn("queues cannot be measured", "error", err)
-		return
+		return err
 	}
-	if gaps, err := m.r.Store.Backlog.Gaps(ctx); err != nil {
-		m.r.Log.Warn("gaps cannot be measured", "error", err)
-	} else {
-		ch <- prometheus.MustNewConstMetric(m.gaps, prometheus.GaugeValue, float64(gaps.Instances))
-		ch <- prometheus.MustNewConstMetric(m.ahead, prometheus.GaugeValue, float64(gaps.Signals))
-	}
-	if n, err := m.r.waiting(ctx); err != nil {
-		m.r.Log.Warn("commands that no node performs cannot be counted", "error", err)
-	} else {
-		ch <- prometheus.MustNewConstMetric(m.unserved, prometheus.GaugeValue, float64(n))
-	}
-	m.collectOpen(ctx, ch)
 	now := m.r.Now()
 	for _, q := range queues {
 		for state, n := range map[string]int{"ready": q.Ready, "delayed": q.Delayed, "leased": q.Leased} {
@@ -132,14 +154,14 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age, q.Name)
 	}
+	return nil
 }
 
 // collectOpen gives the gauges of what has not ended.
-func (m *metrics) collectOpen(ctx context.Context, ch chan<- prometheus.Metric) {
+func (m *metrics) collectOpen(ctx context.Context, ch chan<- prometheus.Metric) error {
 	counts, err := m.r.Store.Backlog.Counts(ctx)
 	if err != nil {
-		m.r.Log.Warn("instances cannot be counted", "error", err)
-		return
+		return err
 	}
 	for what, names := range gauged {
 		rows := map[string]int{}
@@ -158,4 +180,5 @@ func (m *metrics) collectOpen(ctx context.Context, ch chan<- prometheus.Metric) 
 			ch <- prometheus.MustNewConstMetric(m.open[what], prometheus.GaugeValue, float64(n), name)
 		}
 	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/schedule"
@@ -158,4 +159,35 @@ func paced(t *testing.T, place string, rates runtime.Rates, documents ...string)
 		}
 	})
 	return n
+}
+
+// unqueued is a store whose queues cannot be measured.
+type unqueued struct{ backend.BacklogReader }
+
+func (unqueued) Queues(context.Context) ([]backend.Queue, error) {
+	return nil, problem.New(problem.Unavailable, "store.unreachable", "away")
+}
+
+// What of the database can be measured is, also when something else cannot, and what cannot is told: an
+// alert whose gauge is gone is quiet.
+func TestAScrapeSaysWhatItCannotMeasure(t *testing.T) {
+	t.Parallel()
+	n := startSet(t, testdb.OnFile(t)(), func(c *runtime.Config) { c.Store.Backlog = unqueued{c.Store.Backlog} }, nil)
+	families, err := n.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]int{}
+	for _, f := range families {
+		if series[f.GetName()] = len(f.GetMetric()); f.GetName() == "aqueduct_database_unmeasured" && f.GetMetric()[0].GetGauge().GetValue() != 1 {
+			t.Errorf("%v", f)
+		}
+	}
+	for name, want := range map[string]int{
+		"aqueduct_database_unmeasured": 1, "aqueduct_dead_letters": 3, "aqueduct_instances": 5, "aqueduct_sequence_gaps": 1, "aqueduct_commands_unserved": 1, "aqueduct_queue_messages": 0,
+	} {
+		if series[name] != want {
+			t.Errorf("%s: %d series, want %d", name, series[name], want)
+		}
+	}
 }

@@ -27,7 +27,7 @@ type unsure struct {
 
 func (u *unsure) Commit(ctx context.Context, c store.Change) error {
 	if u.lost && len(c.Rows.Stream) > 0 && u.left.Add(-1) >= 0 {
-		return fmt.Errorf("the line was cut: %w", store.ErrUnknown)
+		return store.Unknown(errors.New("the line was cut"))
 	}
 	err := u.Writer.Commit(ctx, c)
 	if u.lost {
@@ -36,7 +36,7 @@ func (u *unsure) Commit(ctx context.Context, c store.Change) error {
 	}
 	for _, e := range c.Rows.Stream {
 		if err == nil && e.ClaimedBy != "" && u.left.Add(-1) >= 0 {
-			return fmt.Errorf("the line was cut: %w", store.ErrUnknown)
+			return store.Unknown(errors.New("the line was cut"))
 		}
 	}
 	return err

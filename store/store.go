@@ -161,7 +161,7 @@ type Change struct {
 	Runtime  Runtime
 	// Rows are the projections of the turn.
 	Rows projections.Rows
-	// Claims changes the claims of commands that exist already, before any is settled.
+	// Claims changes the claims of commands that exist already: those that are Seen before any is settled, the others then.
 	Claims []Claim
 	// Tasks are changes to open human tasks: claim, release, delegation, escalation.
 	Tasks []TaskEdit

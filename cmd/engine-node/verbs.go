@@ -393,6 +393,7 @@ fits no condition on it.`,
 func operationCommand(a *app, name, short string) *cobra.Command {
 	var output, wait string
 	var compensates bool
+	var seen int64
 	c := &cobra.Command{
 		Use:   name + " ID",
 		Short: short,
@@ -406,15 +407,7 @@ func operationCommand(a *app, name, short string) *cobra.Command {
 			if compensates {
 				operation = string(engine.Compensate)
 			}
-			r := client.OperationRequest{Operation: operation, Output: data, Wait: wait}
-			if name == string(engine.Skip) || name == string(engine.Retry) { // else a repeat could be of the next task
-				i, err := c.Instance(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				r.StateVersion = i.StateVersion
-			}
-			i, err := c.Operate(ctx, args[0], r)
+			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: operation, Output: data, Wait: wait, StateVersion: seen})
 			if err != nil || a.json {
 				return a.page.orPrint(i, err)
 			}
@@ -426,6 +419,7 @@ func operationCommand(a *app, name, short string) *cobra.Command {
 			return nil
 		}),
 	}
+	c.Flags().Int64Var(&seen, "state-version", 0, "only while the instance is at this version, as show --json says: so a repeat does not act on the next task")
 	switch engine.Operation(name) {
 	case engine.Cancel:
 		c.Flags().BoolVar(&compensates, "compensate", false, "compensate what the instance has done, the last first")

@@ -23,8 +23,10 @@ import (
 
 // Limits of a watched folder.
 const (
-	watchFolders = 1_000                  // in it
-	watchQuiet   = 150 * time.Millisecond // without a change before files are read
+	watchFolders  = 1_000                  // in it
+	watchQuiet    = 150 * time.Millisecond // without a change before files are read
+	watchAgain    = time.Second            // until what could not be published for now is tried again; twice as long each time
+	watchAgainMax = time.Minute
 )
 
 // watcher publishes the definitions in a folder as they change.
@@ -33,9 +35,9 @@ type watcher struct {
 	publisher api.Publisher
 	log       *slog.Logger
 	events    *fsnotify.Watcher
-	folders   int
 	published map[string]string // file -> name of what it defines
 	refused   map[string]bool   // files of policies that were not published: the lifecycle may come later
+	later     map[string]bool   // files that could not be published for now
 }
 
 // watch begins to watch a folder and publishes what is in it. A definition
@@ -45,7 +47,7 @@ func watch(ctx context.Context, root string, p api.Publisher, log *slog.Logger) 
 	if err != nil {
 		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", root)
 	}
-	w := &watcher{root: root, publisher: p, log: log, events: events, published: map[string]string{}, refused: map[string]bool{}}
+	w := &watcher{root: root, publisher: p, log: log, events: events, published: map[string]string{}, refused: map[string]bool{}, later: map[string]bool{}}
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		w.close()
 		return nil, problem.New(problem.NotFound, "watch.missing", "there is no folder %s", root)
@@ -80,11 +82,10 @@ func (w *watcher) add(root string) ([]string, error) {
 			return nil
 		case path != root && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
-		case w.folders == watchFolders:
+		case len(w.events.WatchList()) >= watchFolders:
 			w.log.Warn("the watched folder has too many folders; the rest is not watched", "limit", watchFolders, "first", path)
 			return filepath.SkipAll
 		}
-		w.folders++
 		return w.events.Add(path)
 	})
 	return files, err
@@ -96,6 +97,8 @@ func (w *watcher) run(ctx context.Context) error {
 	changed := map[string]bool{}
 	quiet := time.NewTimer(time.Hour)
 	defer quiet.Stop()
+	again, pause := time.NewTimer(w.pause(0)), watchAgain
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -114,8 +117,24 @@ func (w *watcher) run(ctx context.Context) error {
 		case <-quiet.C:
 			w.publish(ctx, w.expand(changed))
 			clear(changed)
+			again.Reset(w.pause(0))
+			pause = watchAgain
+		case <-again.C:
+			files := slices.Sorted(maps.Keys(w.later))
+			clear(w.later) // also of those that are gone
+			w.publish(ctx, files)
+			pause = min(2*pause, watchAgainMax)
+			again.Reset(w.pause(pause))
 		}
 	}
+}
+
+// pause is how long nothing is tried again: of nothing for ever.
+func (w *watcher) pause(d time.Duration) time.Duration {
+	if len(w.later) == 0 {
+		return 1<<63 - 1
+	}
+	return max(d, watchAgain)
 }
 
 // expand replaces new folders by the files in them, and a link to a folder by the files beside
@@ -177,9 +196,13 @@ func (w *watcher) publishOne(ctx context.Context, d definition.Document) (lifecy
 		w.refused[file] = true
 	}
 	var p *problem.Error
+	known := errors.As(err, &p)
+	if delete(w.later, file); err != nil && (!known || p.Kind == problem.Unavailable) {
+		w.later[file] = true
+	}
 	switch {
-	case errors.As(err, &p):
-		w.log.Error("definition is not published", "file", file, "code", p.Code, "problem", p.Error())
+	case known:
+		w.log.Error("definition is not published", "file", file, "code", p.Code, "problem", p.Error(), "tried again", w.later[file])
 	case err != nil:
 		w.log.Error("definition is not published", "file", file, "error", err)
 	default:

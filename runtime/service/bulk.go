@@ -243,7 +243,7 @@ func (r *bulkRun) step(ctx context.Context) error {
 	until, after, done := r.Now().Add(bulkStep), "", 0
 	var last error
 	for r.plan.Status == backend.BulkRunning && r.Now().Before(until) && ctx.Err() == nil {
-		page, err := r.Plans.BulkItems(ctx, backend.BulkItemQuery{ID: r.plan.ID, Outcome: backend.BulkItemOpen, Last: r.inOrder(), After: after, Limit: bulkBatch})
+		page, err := r.Plans.BulkItems(ctx, backend.BulkItemQuery{ID: r.plan.ID, Outcome: backend.BulkItemOpen, After: after, Limit: bulkBatch})
 		if err != nil {
 			return err
 		}
@@ -268,6 +268,9 @@ func (r *bulkRun) step(ctx context.Context) error {
 		done += len(settled)
 		if r.plan, err = r.find(ctx, r.plan.ID); err != nil {
 			return err
+		}
+		if failed != nil && r.inOrder() {
+			break
 		}
 	}
 	if done > 0 {
@@ -306,8 +309,8 @@ func (r *bulkRun) end(ctx context.Context) error {
 	return err
 }
 
-// inOrder says that items are done one by one, the last, which is the oldest, first: dead letters of
-// one instance are what came first, and what came then.
+// inOrder says that items are done one by one, and none before another that cannot be done for now:
+// dead letters of one instance are what came first, and what came then.
 func (r *bulkRun) inOrder() bool { return r.action == backend.BulkReplay }
 
 // all does items, several at once, and returns those of which it is known what has
@@ -322,6 +325,12 @@ func (r *bulkRun) all(ctx context.Context, items []backend.BulkItem) (settled []
 	for range count {
 		workers.Go(func() {
 			for i := range next {
+				mu.Lock()
+				behind := first != nil && r.inOrder()
+				mu.Unlock()
+				if behind {
+					continue
+				}
 				err := r.one(ctx, &i)
 				mu.Lock()
 				if err == nil {

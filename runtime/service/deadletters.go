@@ -124,6 +124,9 @@ func (l *DeadLetters) asked(ctx context.Context, d projections.DeadLetter) error
 	if err == nil {
 		err = l.DeadLetters.Replay(ctx, d.ID, backend.First(p).No, []byte{})
 	}
+	if errors.Is(err, store.ErrStale) {
+		return l.edited(ctx, d.ID)
+	}
 	if err != nil {
 		return err
 	}

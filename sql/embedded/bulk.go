@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -40,25 +39,27 @@ type foundRow struct {
 // SelectBulk implements backend.BulkPlans. What there is is looked for beside the writer,
 // which is held up by a page at most.
 func (s bulk) SelectBulk(ctx context.Context, id string, q backend.BulkSelection, limit int) (count int, more bool, err error) {
-	after := ""
+	mark := int64(0) // of the last that was found
 	for {
 		want := min(projections.MaxLimit, limit-count+1)
 		r, by := read("bulk_instances"), "WF_INSTANCES.INSTANCE_NO"
 		if q.DeadLetters != nil {
 			r, by = read("bulk_dead_letters"), "LETTER_NO"
 			(&lists.Filter{Time: microseconds}).DeadLetters(r, q.DeadLetters, definitionOfDeadLetter)
+			r.Where(by+" > ?", mark)
+			r.Order(by, want)
 		} else {
 			(&lists.Filter{Alias: "WF_INSTANCES.", Key: "INSTANCE_NO", Time: microseconds}).Where(r, q.Instances)
+			if mark > 0 {
+				r.Where(by+" < ?", mark)
+			}
+			r.Order(by+" desc", want)
 		}
-		if err := r.Behind(by, after); err != nil {
-			return count, false, wrap("plan "+id, err)
-		}
-		r.Order(by+" desc", want)
 		found, err := sqlite.List[foundRow](ctx, s.Store, r)
 		if err != nil || len(found) == 0 {
 			return count, false, wrap("plan "+id, err)
 		}
-		after = strconv.FormatInt(found[len(found)-1].Mark, 10)
+		mark = found[len(found)-1].Mark
 		last := len(found) < want
 		if more = count+len(found) > limit; more {
 			found = found[:limit-count]

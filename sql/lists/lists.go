@@ -127,18 +127,14 @@ func BulkItemsWhere(r *rows.Select, q *backend.BulkItemQuery) error {
 	default:
 		r.Where("OUTCOME = ?", q.Outcome)
 	}
-	behind, order := "ITEM_NO > ?", "ITEM_NO"
-	if q.Last {
-		behind, order = "ITEM_NO < ?", "ITEM_NO desc"
-	}
 	if q.After != "" {
 		n, _, err := rows.Mark(q.After)
 		if err != nil {
 			return err
 		}
-		r.Where(behind, n)
+		r.Where("ITEM_NO > ?", n)
 	}
-	r.Order(order, projections.Bounded(q.Limit)+1)
+	r.Order("ITEM_NO", projections.Bounded(q.Limit)+1)
 	return nil
 }
 

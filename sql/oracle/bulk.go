@@ -60,7 +60,7 @@ func selection(id string, q *backend.BulkSelection, limit int) *rows.Select {
 	r.Add("insert into WF_BULK_ITEMS (PLAN_ID, ITEM_NO, TARGET_ID, TARGET_VERSION, TARGET_KIND)\nselect ?, T.ITEM_NO, T.TARGET_ID, T.TARGET_VERSION, T.TARGET_KIND\nfrom (", id)
 	by := "I.STARTED_ON_UTC desc, I.INSTANCE_ID desc"
 	if q.DeadLetters != nil {
-		by = "L.LETTER_NO desc"
+		by = "L.LETTER_NO"
 		r.Add(text("bulk_dead_letters"))
 		(&lists.Filter{Alias: "L.", Time: moment}).DeadLetters(r, q.DeadLetters, definitionOfDeadLetter)
 	} else {

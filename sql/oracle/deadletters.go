@@ -70,7 +70,7 @@ func (s deadLetters) Discard(ctx context.Context, id string, edit int64, settle 
 	w := &work{}
 	w.add(store.ErrNotFound, "dead_letter_delete", id)
 	w.add(nil, "dead_letter_edit_delete", id)
-	if err := planner(s).planClaims(ctx, w, settle); err != nil {
+	if err := planner(s).planClaims(ctx, w, settle, false); err != nil {
 		return wrap("discard dead letter "+id, err)
 	}
 	w.audit(by)

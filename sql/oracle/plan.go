@@ -137,9 +137,12 @@ func inJSON(v any) string {
 	return string(b)
 }
 
-// planClaims claims and settles commands.
-func (s planner) planClaims(ctx context.Context, w *work, claims []store.Claim) error {
+// planClaims claims and settles commands: those that are seen, which come first, or the others.
+func (s planner) planClaims(ctx context.Context, w *work, claims []store.Claim, seen bool) error {
 	for _, m := range claims {
+		if m.Seen != seen {
+			continue
+		}
 		expect := m.Expect
 		switch {
 		case m.Any:
@@ -167,12 +170,15 @@ func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error
 	if p := c.Rows.Policy; p != nil && c.Snapshot != nil {
 		w.add(fmt.Errorf("%s goes by a newer policy than %d: %w", id, p.Ordinal, store.ErrStale), "policy_guard", id, p.Name, p.Ordinal)
 	}
-	if err := s.planClaims(ctx, w, c.Claims); err != nil {
+	if err := s.planClaims(ctx, w, c.Claims, true); err != nil {
 		return err
 	}
 	for i := range c.Rows.Settled {
 		s := &c.Rows.Settled[i]
 		w.add(fmt.Errorf("settle %s/%d: %w", id, s.Position, store.ErrTaken), "stream_settle", flag(&s.Unknown), id, s.Position)
+	}
+	if err := s.planClaims(ctx, w, c.Claims, false); err != nil {
+		return err
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]

@@ -263,10 +263,8 @@ func (t *tx) number(id string) (int64, error) {
 
 // guards refuses what is not as the change expects it.
 func (t *tx) guards(no int64, id string, c *store.Change) error {
-	for _, m := range c.Claims {
-		if err := t.claimCommand(m); err != nil {
-			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
-		}
+	if err := t.claims(c.Claims, true); err != nil {
+		return err
 	}
 	for _, s := range c.Rows.Settled {
 		entry, err := t.entry(no, s.Position)
@@ -275,6 +273,18 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 		}
 		if err := t.guard(store.ErrTaken, "stream_settle", t.now, s.Unknown, entry); err != nil {
 			return fmt.Errorf("settle %s/%d: %w", id, s.Position, err)
+		}
+	}
+	return t.claims(c.Claims, false)
+}
+
+func (t *tx) claims(claims []store.Claim, seen bool) error {
+	for _, m := range claims {
+		if m.Seen != seen {
+			continue
+		}
+		if err := t.claimCommand(m); err != nil {
+			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ const MaxBulk = 100_000
 type BulkPlans interface {
 	// MakeBulk keeps a plan, which has no items yet.
 	MakeBulk(ctx context.Context, b Bulk) error
-	// SelectBulk gives a plan its items: what a query finds, in its order, as many as a
-	// limit allows. It returns how many, and whether there are more.
+	// SelectBulk gives a plan its items: what a query finds, instances in its order and
+	// dead letters the oldest first, as many as a limit allows. It returns how many, and whether there are more.
 	SelectBulk(ctx context.Context, id string, s BulkSelection, limit int) (count int, more bool, err error)
 	// ChangeBulk writes what of a plan may change, with its audit, where it has the
 	// version before: else store.ErrStale.
@@ -95,7 +95,6 @@ const (
 type BulkItemQuery struct {
 	ID      string
 	Outcome string // "" = any
-	Last    bool   // the last first
 	After   string
 	Limit   int
 }

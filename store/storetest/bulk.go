@@ -44,23 +44,16 @@ func planned(k *testCase, id string, s backend.BulkSelection, limit int, more bo
 	return items
 }
 
-// bulkItems are those of all pages, which are the same from their end.
-func bulkItems(k *testCase, id, outcome string) []backend.BulkItem {
+// bulkItems are those of all pages.
+func bulkItems(k *testCase, id, outcome string) (items []backend.BulkItem) {
 	k.Helper()
-	var first, items []backend.BulkItem
 	for q := (backend.BulkItemQuery{ID: id, Outcome: outcome, Limit: 2}); ; {
 		p, err := k.s.Plans.BulkItems(k.ctx, q)
 		k.ok(err)
 		items = append(items, p.Items...)
-		if q.After = p.Next; q.After != "" {
-			continue
+		if q.After = p.Next; q.After == "" {
+			return items
 		}
-		if q.Last {
-			slices.Reverse(items)
-			equal(k, items, first)
-			return first
-		}
-		q.Last, first, items = true, items, nil
 	}
 }
 
@@ -108,9 +101,9 @@ var bulkCases = map[string]func(*testCase){
 		deadLetterOf(k, "l4", "signal", "a", "signal.not-json", "no JSON", 4)
 		deadLetterOf(k, "l5", "signal", "", "signal.stale", "of nobody", 5)
 		q := func(q backend.DeadLetterQuery) backend.BulkSelection { return backend.BulkSelection{DeadLetters: &q} }
-		equal(k, planned(k, "all", q(backend.DeadLetterQuery{Reason: "signal.stale"}), 10, false), []string{"1 l5@0", "2 l3@0", "3 l2@0", "4 l1@0"})
+		equal(k, planned(k, "all", q(backend.DeadLetterQuery{Reason: "signal.stale"}), 10, false), []string{"1 l1@0", "2 l2@0", "3 l3@0", "4 l5@0"})
 		equal(k, planned(k, "of", q(backend.DeadLetterQuery{Reason: "signal.stale", Queue: "signal", Definition: "default/d"}), 10, false), []string{"1 l1@0"})
-		equal(k, planned(k, "words", q(backend.DeadLetterQuery{Text: "too late", Before: at.Add(3 * time.Second)}), 1, true), []string{"1 l2@0"})
+		equal(k, planned(k, "words", q(backend.DeadLetterQuery{Text: "too late", Before: at.Add(3 * time.Second)}), 1, true), []string{"1 l1@0"})
 		p, err := k.s.DeadLetters.DeadLetters(k.ctx, backend.DeadLetterQuery{Text: "late, Ω", Definition: "default/d", Before: at.Add(time.Minute)})
 		k.ok(err)
 		equal(k, len(p.Items), 1)

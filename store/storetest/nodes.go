@@ -60,6 +60,9 @@ var nodeCases = map[string]func(*testCase){
 		end.Rows.Settled = []engine.Settled{{Position: 1}}
 		k.is(k.s.Writer.Commit(k.ctx, end), store.ErrTaken)
 		end.Claims[0].Attempts = 1
+		end.Claims = append(end.Claims, store.Claim{InstanceID: "a", Position: 1, Owner: "node-a"}) // which is for one that is open then
+		k.is(k.s.Writer.Commit(k.ctx, end), store.ErrTaken)
+		end.Claims = end.Claims[:1]
 		k.commit(end)
 		got, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)

@@ -46,7 +46,7 @@ func (s people) SelectBulk(ctx context.Context, id string, q backend.BulkSelecti
 		var found []backend.BulkItem
 		if q.DeadLetters != nil {
 			fit := t.fitsDeadLetter(*q.DeadLetters)
-			for _, l := range ordered(t.deadLetters) {
+			for _, l := range slices.Backward(ordered(t.deadLetters)) {
 				if fit(l) {
 					found = append(found, backend.BulkItem{Target: l.ID, Kind: l.Reason})
 				}
@@ -159,15 +159,9 @@ func (s people) BulkItems(ctx context.Context, q backend.BulkItemQuery) (backend
 		}
 		var all []backend.BulkItem
 		for _, i := range t.plans[q.ID].items {
-			if behind := cmp.Compare(i.No, after); q.After != "" && (behind == 0 || behind > 0 == q.Last) {
-				continue
-			}
-			if q.Outcome == "" || q.Outcome == cmp.Or(i.Outcome, backend.BulkItemOpen) {
+			if i.No > after && (q.Outcome == "" || q.Outcome == cmp.Or(i.Outcome, backend.BulkItemOpen)) {
 				all = append(all, i)
 			}
-		}
-		if q.Last {
-			slices.Reverse(all)
 		}
 		limit := projections.Bounded(q.Limit)
 		return lists.Page(all[:min(len(all), limit+1)], limit, lists.BulkItemMark), nil

@@ -203,10 +203,8 @@ func (t *data) snapshot(c *store.Change) (string, error) {
 
 // guards refuses what is not as the change expects it.
 func (t *data) guards(s *Store, id string, c *store.Change) error {
-	for _, m := range c.Claims {
-		if err := t.claim(s, m); err != nil {
-			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
-		}
+	if err := t.claims(s, c.Claims, true); err != nil {
+		return err
 	}
 	for _, done := range c.Rows.Settled {
 		if id == "" {
@@ -217,6 +215,9 @@ func (t *data) guards(s *Store, id string, c *store.Change) error {
 			return fmt.Errorf("settle %s/%d: %w", id, done.Position, store.ErrTaken)
 		}
 		t.settle(id, i, done.Unknown, time.Time{})
+	}
+	if err := t.claims(s, c.Claims, false); err != nil {
+		return err
 	}
 	for _, e := range c.Tasks {
 		if err := t.edit(e); err != nil {
@@ -251,6 +252,18 @@ func (t *data) settle(id string, i int, unknown bool, givenUp time.Time) {
 	e.Processed, e.ProcessedAt, e.ClaimedBy, e.run, e.NextAttemptAt = &done, t.now, "", "", time.Time{}
 	e.GivenUpAt = micros(givenUp)
 	t.replace(id, i, e)
+}
+
+func (t *data) claims(s *Store, claims []store.Claim, seen bool) error {
+	for _, m := range claims {
+		if m.Seen != seen {
+			continue
+		}
+		if err := t.claim(s, m); err != nil {
+			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
+		}
+	}
+	return nil
 }
 
 func (t *data) claim(s *Store, m store.Claim) error {

@@ -1,2 +1,2 @@
-select L.DEAD_LETTER_ID TARGET_ID, (select coalesce(max(E.EDIT_NO), 0) from WF_LETTER_EDITS E where E.DEAD_LETTER_ID = L.DEAD_LETTER_ID) TARGET_VERSION, L.REASON TARGET_KIND, row_number() over (order by L.LETTER_NO desc) ITEM_NO
+select L.DEAD_LETTER_ID TARGET_ID, (select coalesce(max(E.EDIT_NO), 0) from WF_LETTER_EDITS E where E.DEAD_LETTER_ID = L.DEAD_LETTER_ID) TARGET_VERSION, L.REASON TARGET_KIND, row_number() over (order by L.LETTER_NO) ITEM_NO
 from WF_DEAD_LETTERS L
