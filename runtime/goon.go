@@ -105,6 +105,9 @@ func goOn(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*eng
 				continue
 			}
 			snap, in.Own = &out.Snapshot, true
+			if d, ok := def.(engine.Superseded); ok && snap.Definition.Alone() != def.Ref() { // the wait before has brought it there
+				def = d.Successor()
+			}
 		} else if _, ok := snap.Wait(token); !ok && i < len(all.Tokens)-1 {
 			continue
 		}

@@ -76,10 +76,31 @@ func inUse(node string) *problem.Error {
 // oust ends the store of a run that was silent for so long that another has its name:
 // what the two claim is one node's, and none of it would be fenced.
 func (s member) oust() {
-	p := inUse(s.o.Node)
+	s.outlived("this node was silent for too long, and another has its name: it ends", inUse(s.o.Node))
+}
+
+// outlived ends the store of a node that is not to go on.
+func (s member) outlived(why string, p *problem.Error) {
 	s.ousted.Store(p)
-	s.log.Error("oracle: this node was silent for too long, and another has its name: it ends", "node", s.o.Node, "error", p)
+	s.log.Error("oracle: "+why, "node", s.o.Node, "error", p)
 	s.end()
+}
+
+// sameEpoch ends the store of a node that outlives a restore, which it was silent for: it remembers
+// what the database has forgotten, and would give its keys and ids a second time.
+func (s member) sameEpoch(ctx context.Context) error {
+	known := s.epoch.Load()
+	if known == 0 {
+		return nil // nobody here goes by it
+	}
+	now, err := epochIn(ctx, s.db)
+	if err != nil || now == known {
+		return err
+	}
+	p := problem.New(problem.Conflict, "store.restored", "the database was restored: node %q is of epoch %d, and the database of %d", s.o.Node, known, now).
+		WithHint("start the node again")
+	s.outlived("the database was restored while this node ran: it ends", p)
+	return p
 }
 
 // beat renews the heartbeat until the end of the store.
@@ -113,12 +134,15 @@ func (s member) beat() {
 	}
 }
 
-// beatStatements is what one heartbeat executes: it beats, looks for the dead,
-// asks for the time and for the crashes of others.
-const beatStatements = 4
+// beatStatements is what one heartbeat executes: it asks for the epoch, beats, looks for
+// the dead, asks for the time and for the crashes of others.
+const beatStatements = 5
 
 func (s member) beatOnce(ctx context.Context) error {
 	s.beatCalls.Add(beatStatements)
+	if err := s.sameEpoch(ctx); err != nil {
+		return err
+	}
 	n, err := s.exec(ctx, "node_beat", receivers(s).heldOf(store.Signals), receivers(s).heldOf(store.Schedule), receivers(s).heldOf(store.Commands), s.run)
 	if err != nil {
 		return err

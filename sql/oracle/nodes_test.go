@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -40,5 +41,44 @@ func TestANodeWhoseNameWasTakenEnds(t *testing.T) {
 		if !errors.Is(err, store.ErrClosed) || problem.CodeOf(err) != "store.node-in-use" {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// A node that was silent while the database was restored ends when it reaches it again: what it
+// remembers is of the epoch that is over. Who restores goes on.
+func TestANodeThatOutlivesARestoreEnds(t *testing.T) {
+	t.Parallel()
+	d := standIn(t)
+	silent, restorer := opened(t, Options{DSN: d.DSN(), Node: "silent"}), opened(t, Options{DSN: d.DSN(), Node: "restorer"})
+	for _, s := range []*Store{silent, restorer} {
+		if epoch, err := s.Parts().Identity.Epoch(t.Context()); err != nil || epoch != 1 {
+			t.Fatal(epoch, err)
+		}
+	}
+	err := change(t.Context(), restorer, nil, func(session *aq.Session) error { // as if it had not beaten for long
+		if _, err := session.ExecContext(t.Context(), "update WF_NODES set BEAT_ON_UTC = BEAT_ON_UTC - NUMTODSINTERVAL(3600, 'SECOND') where RUN_ID = '"+silent.run+"'"); err != nil {
+			return err
+		}
+		_, to, err := identity{restorer}.raise(t.Context(), session)
+		restorer.epoch.CompareAndSwap(1, to)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), lockPatience)
+	defer cancel()
+	_, err = silent.Receive(ctx, store.Signals, nil)
+	if !errors.Is(err, store.ErrClosed) || problem.CodeOf(err) != "store.restored" {
+		t.Errorf("a receiver is told %v", err)
+	}
+	if err := silent.Commit(t.Context(), starting("i")); problem.CodeOf(err) != "store.restored" {
+		t.Errorf("a commit: %v", err)
+	}
+	if err := (member{restorer}).beatOnce(t.Context()); err != nil {
+		t.Errorf("who has restored: %v", err)
+	}
+	if err := restorer.Commit(t.Context(), starting("i")); err != nil {
+		t.Errorf("a commit of who has restored: %v", err)
 	}
 }

@@ -106,6 +106,7 @@ type Store struct {
 	unblocked atomic.Bool   // the database takes no block that dequeues
 	died      atomic.Bool   // tests: end like a killed process
 
+	epoch  atomic.Int64                  // that was asked for; 0 = none was
 	ousted atomic.Pointer[problem.Error] // why the store is over though nobody has closed it
 
 	beatCalls, readCalls, noteCalls atomic.Int64

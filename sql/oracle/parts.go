@@ -162,17 +162,28 @@ const epochName = "epoch-"
 
 // Epoch implements backend.Identity.
 func (s identity) Epoch(ctx context.Context) (int64, error) {
-	row, err := single[struct {
-		Value []byte `db:"VALUE"`
-	}](ctx, s.Store, read("meta_epoch"))
-	if errors.Is(err, store.ErrNotFound) {
-		return 1, nil
-	}
-	if err != nil {
+	if err := s.enter(); err != nil {
 		return 0, wrap("epoch", err)
 	}
-	epoch, err := epochOf(row.Value)
-	return epoch, wrap("epoch", err)
+	defer s.leave()
+	epoch, err := epochIn(ctx, s.db)
+	if err != nil {
+		return 0, wrap("epoch", explain(err))
+	}
+	s.epoch.Store(epoch) // whoever asks goes by it: see sameEpoch
+	return epoch, nil
+}
+
+// epochIn is the epoch of the database.
+func epochIn(ctx context.Context, db querier) (int64, error) {
+	var value []byte
+	switch err := db.QueryRowContext(ctx, text("meta_epoch")).Scan(&rows.Into{To: &value}); {
+	case errors.Is(err, sql.ErrNoRows):
+		return 1, nil
+	case err != nil:
+		return 0, err
+	}
+	return epochOf(value)
 }
 
 func epochOf(value []byte) (int64, error) {
@@ -193,6 +204,9 @@ func (s identity) Raise(ctx context.Context) (from, to int64, err error) {
 		from, to, err = s.raise(ctx, session)
 		return err
 	})
+	if err == nil {
+		s.epoch.CompareAndSwap(from, to)
+	}
 	return from, to, wrap("raise", err)
 }
 
@@ -207,14 +221,7 @@ func (s identity) raise(ctx context.Context, tx querier) (from, to int64, err er
 	if others > 0 {
 		return 0, 0, backend.NotAlone(others)
 	}
-	from = 1
-	var value []byte
-	switch err := tx.QueryRowContext(ctx, text("meta_epoch")).Scan(&rows.Into{To: &value}); {
-	case err == nil:
-		if from, err = epochOf(value); err != nil {
-			return 0, 0, err
-		}
-	case !errors.Is(err, sql.ErrNoRows):
+	if from, err = epochIn(ctx, tx); err != nil {
 		return 0, 0, err
 	}
 	to = backend.NextEpoch(from, s.clock.now())
