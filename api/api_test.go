@@ -340,6 +340,7 @@ func TestOneStatusForEachKind(t *testing.T) {
 		{errors.New("secret detail"), 500, "internal", "the engine could not do it; its log says why"},
 		{store.ErrNotFound, 404, "instance.unknown", "instance x does not exist"},
 		{store.ErrClosed, 503, "node.stopping", "the node is shutting down"},
+		{fmt.Errorf("turn: %w", context.Canceled), 503, "node.stopping", "the node is shutting down"},
 		{store.ErrUnknown, 503, "store.outcome-unknown", "the store did not say whether it was done"},
 		{fmt.Errorf("turn: %w", store.Unknown(problem.New(problem.Unavailable, "store.full", "no room").WithHint("nothing was written"))), 503, "store.outcome-unknown", "the store did not say whether it was done"},
 		{problem.Wrap(store.ErrUnknown, problem.Unavailable, "store.unreachable", "away"), 503, "store.outcome-unknown", "the store did not say whether it was done"},

@@ -149,7 +149,7 @@ func unnamed(ctx context.Context, err error) *problem.Error {
 		return problem.Wrap(err, problem.Unavailable, "request.cancelled", "the request ended before it was done")
 	case errors.Is(err, store.ErrNotFound):
 		return problem.Wrap(err, problem.NotFound, "not-found", "it does not exist")
-	case errors.Is(err, store.ErrClosed):
+	case errors.Is(err, store.ErrClosed), errors.Is(err, context.Canceled): // the node's own work is given up
 		return problem.Wrap(err, problem.Unavailable, "node.stopping", "the node is shutting down").WithHint("ask another node, or again soon")
 	}
 	return problem.Wrap(err, problem.Internal, "internal", "internal error")
