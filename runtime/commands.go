@@ -132,13 +132,21 @@ func (a *acknowledger) SettleCommand(ctx context.Context, instance string, posit
 // instance: of several who ask, each sees what the one before has done.
 func (a *acknowledger) change(ctx context.Context, at place, entry, actor string, decide func(*snapshot.Snapshot, *dispatch.Job, projections.Entry) (store.Change, error)) (projections.Entry, error) {
 	by := audit.As(audit.Row(ctx, a.dispatcher.Now(), auditActions[entry], dispatch.Key(engine.Command{Instance: at.instance, Position: at.position}), at.instance), actor)
+	unknown := false // a commit may have been made
 	for try := 0; ; try++ {
-		by.ID = uuid.NewString() // the commit before may have been made
+		by.ID = uuid.NewString()
 		err := a.changed(ctx, at, entry, actor, decide, by)
+		unknown = unknown || errors.Is(err, store.ErrUnknown)
 		if errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrUnknown) { // it is looked at again
 			if try < ackTries && turn.Pause(ctx, 50*time.Millisecond) {
 				continue
 			}
+		}
+		switch {
+		case unknown && entry == entryCommandRetried && problem.CodeOf(err) == "command.taken":
+			err = nil // a node tries it
+		case unknown && problem.KindOf(err) == problem.Unavailable: // it cannot be looked at
+			err = store.Unknown(err)
 		}
 		if err != nil {
 			return projections.Entry{}, err
