@@ -192,10 +192,10 @@ func (a *acknowledger) again(j *dispatch.Job, row projections.Entry, said ack.Ac
 	who := ack.Claimant(row.LastError, row.NextAttemptAt, now)
 	switch {
 	case said.Outcome == ack.Delivered && who != "":
-		return leased(row, deliveries, now, row.LastError), nil
+		return leased(row, max(deliveries, 1), now, row.LastError), nil
 	case said.Outcome == ack.Delivered:
 		return a.dispatcher.Record.Again(j, j.Command().Ack, store.Claim{
-			Any: true, ExpectNext: row.NextAttemptAt, Delivered: now, Deliveries: deliveries, Error: row.LastError,
+			Any: true, ExpectNext: row.NextAttemptAt, Delivered: now, Deliveries: max(deliveries, 1), Error: row.LastError,
 		})
 	case who != "" && who != said.Actor:
 		return leased(row, deliveries, time.Time{}, ack.Under(row.LastError, noteAsked)), nil

@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -181,4 +183,45 @@ func TestEventIsDeliveredAfterItsNodeDied(t *testing.T) {
 	if len(out.events) != 2 || out.events[0] != out.events[1] || out.keys[second.key(t, "i", 2)] != 2 {
 		t.Errorf("the outside got %q under %v", out.events, out.keys)
 	}
+}
+
+// An event that waits for its place outside is no attempt, and is not sent when somebody has ended its
+// command meanwhile: it had been counted, and was sent whatever an operator had said.
+func TestAnEventThatWaitsForItsPlaceOutsideCanBeEnded(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		entered, gate, sent := make(chan string, 3), make(chan struct{}), make(chan string, 3)
+		n := startSet(t, fresh(), func(c *runtime.Config) { c.Activities = 1 }, func(ctx context.Context, _ json.RawMessage) (any, error) {
+			a := activity.Info(ctx)
+			if a.Target == engine.TargetEvent {
+				sent <- a.Instance
+				return nil, nil
+			}
+			entered <- a.Instance
+			<-gate
+			return nil, nil
+		}, emitDoc, callDoc)
+		n.begin(t, "first", "t/call", nil)
+		<-entered
+		n.begin(t, "ended", "t/emit", map[string]any{"order": 1})
+		eventually(t, "a place inside", func() bool { return n.rt.WaitsFor("ended", 2) != "" })
+		n.begin(t, "second", "t/call", nil)
+		eventually(t, "a place", func() bool { return n.rt.WaitsFor("second", 2) != "" })
+		gate <- struct{}{}
+		<-entered // it has the place that the event has left
+		eventually(t, "an event that waits for the outside", func() bool {
+			row := n.row(t, "ended")
+			return row.ClaimedBy != "" && row.Attempts == 0 && n.rt.WaitsFor("ended", 2) != ""
+		})
+		n.settle(t, "ended", engine.Applied, ack.Ack{Outcome: ack.Processed, Actor: "ann"})
+		n.begin(t, "behind", "t/emit", map[string]any{"order": 2})
+		close(gate)
+		if got := <-sent; got != "behind" {
+			t.Errorf("the event of %s was sent", got)
+		}
+		n.settled(t)
+		if len(sent) > 0 {
+			t.Errorf("the event of %s was sent, too", <-sent)
+		}
+	})
 }

@@ -223,8 +223,16 @@ func (a *Admission[J]) vacate(j *Ticket[J]) {
 	a.busy.Done()
 }
 
-// Move has a command that was performed at one destination wait for another. It
-// reports false when the node accepts nothing any more.
+// Free reports whether a command that moved to a destination now would not wait there.
+func (a *Admission[J]) Free(to Destination) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.targets.find(to)
+	return t.waiting == 0 && a.free(t)
+}
+
+// Move has a command that was performed at one destination go on at another, where it may
+// wait; then it is counted again. It reports false when the node accepts nothing any more.
 func (a *Admission[J]) Move(j *Ticket[J], to Destination) bool {
 	a.mu.Lock()
 	if !a.open {
@@ -233,6 +241,13 @@ func (a *Admission[J]) Move(j *Ticket[J], to Destination) bool {
 	}
 	a.vacate(j)
 	j.To, j.target = to, a.targets.find(to)
+	if j.target.waiting == 0 && a.free(j.target) {
+		a.take(j)
+		a.mu.Unlock()
+		a.Start(j.Of)
+		return true
+	}
+	j.Counted = false
 	a.room.wait(j)
 	a.enqueue(j)
 	a.mu.Unlock()

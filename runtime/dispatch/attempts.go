@@ -176,7 +176,11 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	}
 	d.Admission.Left(&j.Ticket, healthOf(failure))
 	if failure == nil && d.outside.goesOn(j) {
-		if d.Admission.Move(&j.Ticket, admission.Destination(d.Performer.Destination(j.command))) {
+		to := admission.Destination(d.Performer.Destination(j.command))
+		if !d.Admission.Free(to) && !d.uncounted(ctx, j) {
+			return false
+		}
+		if d.Admission.Move(&j.Ticket, to) {
 			return true
 		}
 		j.Counted = false // it has not been sent

@@ -153,6 +153,7 @@ func (r Record) exhausted(ctx context.Context, delivery store.Delivery, j *Job, 
 
 // giveUp ends a command by an error for who waits for it, else by a dead letter.
 func (r Record) giveUp(ctx context.Context, delivery store.Delivery, j *Job, reason string, e snapshot.Error) error {
+	j.unknown = j.unknown || j.deliveries > 0 // its consumer has got it
 	if j.command.Token == "" {
 		err := delivery.Commit(ctx, r.Abandon(j, store.Claim{ExpectNext: j.nextAt}, reason, e))
 		if errors.Is(err, store.ErrTaken) { // by another announcement, or it was announced anew since

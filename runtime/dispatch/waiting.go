@@ -65,6 +65,19 @@ func (r Record) begin(ctx context.Context, jobs []*Job) error {
 	return err
 }
 
+// uncounted takes back the attempt of a command that has been performed at its first destination only, and is to wait
+// for a place at the next: what the death of the node costs there is none. It is counted when it begins, and then it is
+// known whether anybody wants it still. It reports false when nobody does.
+func (d *Dispatcher) uncounted(ctx context.Context, j *Job) bool {
+	j.Counted = false
+	err := retryCommit(ctx, func() error { return d.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(d.Node, d.Node)}}) })
+	if err != nil && !errors.Is(err, store.ErrTaken) && ctx.Err() == nil {
+		d.Log.Error("command could not be taken back; it will be performed again", "instance", j.Instance, "command", j.position, "error", err)
+		d.Record.giveBack(ctx, j)
+	}
+	return err == nil
+}
+
 // Delays after which a command is looked at again for which no node had room.
 const (
 	putDelay    = time.Second
@@ -129,9 +142,14 @@ func (d *Dispatcher) expired(jobs []*Job) {
 	}
 }
 
-// giveUpWaiting ends a command that was not sent.
+// giveUpWaiting ends a command that was not sent, unless somebody has spoken of it, or ended it, while it waited.
 func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
+	row, ok, err := d.Record.Entry(ctx, j.Instance, j.position)
+	if err != nil || !ok || row.ClaimedBy != d.Node {
+		return err
+	}
 	d.GivenUp.Inc()
+	j.unknown = j.unknown || j.deliveries > 0 // its consumer has got it before
 	e := notSent(j.Why)
 	if j.command.Token == "" {
 		return d.Record.undelivered(ctx, j, e)
