@@ -101,7 +101,8 @@ func (f *Failure) Error() string { return strings.TrimPrefix(f.Title+": "+f.Deta
 // errorBase is that of the standard errors' types.
 const errorBase = "https://open-workflow-specification.org/spec/1.0.0/errors/"
 
-func (f *Failure) raised() *snapshot.Error {
+// Raised is the error that the task raises.
+func (f *Failure) Raised() *snapshot.Error {
 	e := &snapshot.Error{Type: f.Type, Status: f.Status, Title: f.Title, Detail: f.Detail}
 	if e.Type == "" {
 		e.Type = "runtime"
@@ -314,7 +315,7 @@ func (s *Set) Perform(session Session, target string, input json.RawMessage) (js
 	}
 	var in request
 	if err := jsonv2.Unmarshal(input, &in); err != nil {
-		return nil, invalid(err.Error()).raised(), nil
+		return nil, invalid(err.Error()).Raised(), nil
 	}
 	limit := s.Limit
 	if limit == 0 {
@@ -349,12 +350,12 @@ func (s *Set) Perform(session Session, target string, input json.RawMessage) (js
 	case f == nil:
 		return nil, nil, err
 	case over:
-		return nil, f.raised(), fmt.Errorf("step %s: the transaction is over: %w", target, err)
+		return nil, f.Raised(), fmt.Errorf("step %s: the transaction is over: %w", target, err)
 	}
 	if err := session.RollBack(); err != nil {
 		return nil, nil, err
 	}
-	return nil, f.raised(), nil
+	return nil, f.Raised(), nil
 }
 
 func encoded(value any) (json.RawMessage, error) {
