@@ -179,7 +179,7 @@ func (s *Set) find(target string) (doing, error) {
 		return func(ctx context.Context, tx Session, in request) (any, error) { return recovered(ctx, f, tx, in) }, nil
 	case KindPLSQL:
 		for _, p := range s.procedures {
-			if all, ok := strings.CutSuffix(p, "*"); p == name || ok && strings.HasPrefix(name, all) {
+			if allows(p, name) {
 				return func(ctx context.Context, tx Session, in request) (any, error) {
 					args, err := in.values()
 					if err != nil {
@@ -191,6 +191,14 @@ func (s *Set) find(target string) (doing, error) {
 		}
 	}
 	return nil, s.unknown(target)
+}
+
+// allows reports whether a pattern is that of a procedure. PACKAGE.* says nothing of the
+// packages of an owner of that name.
+func allows(pattern, procedure string) bool {
+	of, all := strings.CutSuffix(pattern, "*")
+	name, within := strings.CutPrefix(procedure, of)
+	return pattern == procedure || all && within && !strings.Contains(name, ".")
 }
 
 func (s *Set) unknown(target string) error {
