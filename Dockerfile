@@ -59,7 +59,8 @@ COPY --from=build /out/engine-node /out/services /usr/local/bin/
 ENV TNS_ADMIN=/etc/oracle HOME=/tmp NLS_LANG=.AL32UTF8
 USER 10001:10001
 WORKDIR /var/lib/aqueduct
+# The certificate is for the names by which others reach the node (-k).
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD curl -fsS "http://${AQUEDUCT_LISTEN:-127.0.0.1:8080}/readyz" >/dev/null
+  CMD curl -fsSk "http${AQUEDUCT_TLS_CERTIFICATE:+s}://${AQUEDUCT_LISTEN:-127.0.0.1:8080}/readyz" >/dev/null
 ENTRYPOINT ["node.sh"]
 CMD ["engine-node", "serve"]

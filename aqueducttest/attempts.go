@@ -27,6 +27,7 @@ type job struct {
 func (w driver) command(e engine.Entry) {
 	w.t.Helper()
 	j := &job{command: *e.Command, call: Call{Name: e.Command.Target, Input: e.Command.Input, Pointer: e.Command.Pointer, Key: e.Command.Key}}
+	j.call.inside = engine.Inside(j.call.Name)
 	var request struct {
 		Method string `json:"method"`
 		URI    string `json:"uri"`
@@ -87,6 +88,15 @@ func overdue(c Call, limit time.Duration) *engine.Failure {
 	}
 }
 
+// known is the failure of a call of which nothing is left open, and that is not tried again: its
+// consumer knows what it did, and a step in the transaction is rolled back.
+func (j *job) known(e snapshot.Error) *engine.Failure {
+	if j.call.inside {
+		e.Instance = j.command.Pointer // a node says where at once
+	}
+	return &engine.Failure{Error: e}
+}
+
 // ended gives the workflow what came of an attempt, or makes another one: there
 // is one budget of retries, the author's where there is one for the failure, else
 // the node's.
@@ -95,6 +105,9 @@ func (w driver) ended(j *job, output json.RawMessage, f *engine.Failure) {
 	token := j.command.Token
 	if _, waits := w.snap.Wait(token); !waits {
 		return
+	}
+	if f != nil && (j.command.Ack > 0 || j.call.inside) {
+		f = j.known(f.Error)
 	}
 	payload := map[string]any{"output": output}
 	if f != nil {
@@ -107,7 +120,7 @@ func (w driver) ended(j *job, output json.RawMessage, f *engine.Failure) {
 			payload["open"] = true
 		}
 	}
-	if f != nil && f.Retry && j.command.Ack <= 0 && j.failures+1 < w.policy.WithDefaults().MaxAttempts {
+	if f != nil && f.Retry && j.failures+1 < w.policy.WithDefaults().MaxAttempts {
 		authors, err := engine.Retries(w.def, w.snap, token, f.Error, w.input(signal.Envelope{}))
 		if err != nil {
 			w.t.Fatalf("aqueducttest: %v", err)

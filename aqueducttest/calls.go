@@ -2,7 +2,9 @@ package aqueducttest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -22,16 +24,17 @@ type Call struct {
 	Attempt int             // at this command, from 1
 	At      time.Time
 
-	http bool
+	http   bool
+	inside bool // a step of the application, in the transaction of the turn
 }
 
 // Body returns the body of an HTTP call, nil when it has none.
 func (c Call) Body() json.RawMessage {
-	var http struct {
+	var request struct {
 		Body json.RawMessage `json:"body"`
 	}
-	_ = json.Unmarshal(c.Input, &http) // a function's arguments have no body
-	return http.Body
+	_ = json.Unmarshal(c.Input, &request) // a function's arguments have no body
+	return request.Body
 }
 
 // Stub answers calls. Each of Return, Fail, Do and Never adds one answer, to one
@@ -101,15 +104,33 @@ func judged(c Call, e snapshot.Error) *engine.Failure {
 // Do answers with what a function makes of the call. Its error is what a node
 // makes of a registered function's: another attempt may mend it, unless it is an
 // [activity.Error] or [activity.Permanent], and [activity.Unknown] says that
-// nobody knows what was done.
+// nobody knows what was done. That of a step in the transaction is final, and
+// known: a *steps.Failure is raised as it is.
 func (s *Stub) Do(answers func(Call) (any, error)) *Stub {
 	return s.add(answer{do: func(c Call) (any, *engine.Failure) {
 		v, err := answers(c)
-		if err != nil {
-			return nil, activity.FailureOf(err)
+		switch {
+		case err == nil:
+			return v, nil
+		case c.inside:
+			return nil, raised(err)
 		}
-		return v, nil
+		return nil, activity.FailureOf(err)
 	}})
+}
+
+// raised is what a node makes of the error of a step in the transaction.
+func raised(err error) *engine.Failure {
+	var own interface { // a *steps.Failure: this package sees no store's
+		error
+		Raised() *snapshot.Error
+	}
+	if errors.As(err, &own) {
+		return &engine.Failure{Error: *own.Raised()}
+	}
+	return &engine.Failure{Error: snapshot.Error{
+		Type: activity.TypeRuntime, Status: http.StatusInternalServerError, Title: "Step failed", Detail: err.Error(),
+	}}
 }
 
 // Never does not answer. A node gives an attempt up after its timeout, the

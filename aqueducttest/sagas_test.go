@@ -1,8 +1,10 @@
 package aqueducttest_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/aqueducttest"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -48,6 +50,35 @@ do:
 		w.NextTimer()
 		if n := len(w.Calls("undo")); n != compensated || len(w.Calls("")) != 2+compensated {
 			t.Errorf("%d, then 409: compensated %d times after %d calls", first, n, len(w.Calls("")))
+		}
+	}
+}
+
+// TestWhatAConsumerHasFailedIsNotDone, as on a node: a consumer knows what became of what it
+// got, so that there is nothing to compensate.
+func TestWhatAConsumerHasFailedIsNotDone(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]func(*aqueducttest.Stub){
+		"a status":  func(s *aqueducttest.Stub) { s.Fail("communication", 502, "no") },
+		"another":   func(s *aqueducttest.Stub) { s.Fail("communication", 409, "no") },
+		"a timeout": func(s *aqueducttest.Stub) { s.Fail("timeout", 408, "no") },
+		"a function": func(s *aqueducttest.Stub) {
+			s.Do(func(aqueducttest.Call) (any, error) { return nil, activity.Unknown(errors.New("no")) })
+		},
+	} {
+		w := aqueducttest.Text(t, `
+document: {dsl: '1.0.3', namespace: t, name: failed, version: '1.0.0'}
+do:
+  - a:
+      call: acknowledged
+      with: {call: http, with: {method: put, endpoint: 'https://x.example/a'}, within: PT1H}
+      metadata: {compensate: {call: undo}}
+`)
+		fails(w.OnCall("PUT https://x.example/a"))
+		w.OnCall("undo").Return(nil)
+		w.Start(nil)
+		if s := w.Snapshot(); len(w.Calls("undo")) != 0 || len(w.Calls("")) != 1 {
+			t.Errorf("%s: %s after %+v", name, s.Status, w.Calls(""))
 		}
 	}
 }

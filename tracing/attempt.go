@@ -33,6 +33,14 @@ type Performer struct {
 // Performer makes a span of each attempt that p makes.
 func (t *Tracer) Performer(p performer) *Performer { return &Performer{p, t} }
 
+// Targets lists what p performs, as far as it can: nodes tell each other.
+func (p *Performer) Targets() []string {
+	if lists, ok := p.performer.(interface{ Targets() []string }); ok {
+		return lists.Targets()
+	}
+	return nil
+}
+
 // Perform makes one attempt. What it sends has the span of the attempt in its
 // traceparent, unless its author says another; the command as it is stored stays as it is.
 func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure) {

@@ -128,6 +128,16 @@ func (n *node) reaches(t *testing.T, id string, status snapshot.Status) {
 	})
 }
 
+// What a node performs is known to the others, also where its attempts are traced.
+func TestOthersKnowWhatATracedNodePerforms(t *testing.T) {
+	t.Parallel()
+	n := begin(t, 1, nil)
+	await.Until(t, "its targets", func() (bool, any) {
+		all, err := n.Store.Functions.Declared(t.Context())
+		return err == nil && slices.Contains(all, activity.TargetHTTP), fmt.Sprint(all, err)
+	})
+}
+
 // bank answers 503 first, then 200, and keeps the headers that it gets.
 type bank struct {
 	mu      sync.Mutex

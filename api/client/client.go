@@ -54,6 +54,10 @@ type caller struct {
 	Actor  string // who asks, for the stream; "" = nobody says
 	Token  string // sent with every request; "" = none
 	Reason string // why it is done, for the audit
+
+	// Bearer gives the token of a request, in the place of Token, for one that expires: "" =
+	// none. It is called by each, and from many goroutines; nil = Token does.
+	Bearer func(context.Context) (string, error)
 }
 
 // New makes a client of the node at an http(s) URL; hc nil means
@@ -97,8 +101,8 @@ func (c *caller) send(ctx context.Context, r request) (int, error) {
 			req.Header.Set(name, value)
 		}
 	}
-	if c.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Token)
+	if err := c.identify(req); err != nil {
+		return 0, err
 	}
 	for name, value := range r.headers {
 		if value != "" {
@@ -140,6 +144,20 @@ func (c *caller) send(ctx context.Context, r request) (int, error) {
 		}
 	}
 	return res.StatusCode, nil
+}
+
+// identify has a request say who asks.
+func (c *caller) identify(req *http.Request) (err error) {
+	token := c.Token
+	if c.Bearer != nil {
+		if token, err = c.Bearer(req.Context()); err != nil {
+			return err
+		}
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return nil
 }
 
 // refusal turns a problem document back into the problem it was made of.

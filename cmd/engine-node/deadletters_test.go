@@ -113,3 +113,40 @@ func TestAWatchGoesOnOverARestart(t *testing.T) {
 		t.Errorf("%d complaints: %s", n, &complaints)
 	}
 }
+
+// Where one of those that are named cannot be replayed, or discarded, it is said what was done
+// before, and what is left.
+func TestWhatWasDoneIsSaidWhereOneFails(t *testing.T) {
+	t.Parallel()
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		status := map[string]int{"bad": http.StatusNotFound, "away": http.StatusServiceUnavailable}[strings.Split(r.URL.Path, "/")[3]]
+		if status == 0 {
+			fmt.Fprint(w, `{"edit":0}`)
+			return
+		}
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"status":%d,"code":"test.refused","detail":"no"}`, status)
+	}))
+	defer node.Close()
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"--json dlq replay a bad c d", `"replayed": 1, "edited": 0, "gone": 0, "failed": 1, "left": 2 }`, exitNotFound},
+		{"--json dlq replay a away c", `"replayed": 1, "edited": 0, "gone": 0, "failed": 0, "left": 2 }`, exitFailed},
+		{"dlq replay a bad c", "replayed 1, of these 0 as they were edited; 0 were gone, 1 failed, 1 are left", exitNotFound},
+		{"dlq replay bad", "", exitNotFound},
+		{"--json dlq discard a bad c d", `"discarded": 1, "failed": 1, "left": 2 }`, exitNotFound},
+		{"--json dlq discard a b", `"discarded": 2, "failed": 0, "left": 0 }`, exitOK},
+		{"dlq discard a bad c", "discarded 1; 1 failed, 1 are left", exitNotFound},
+		{"dlq discard a b", "discard: b", exitOK},
+		{"dlq discard bad", "", exitNotFound},
+	} {
+		var out, complaints bytes.Buffer
+		code := Run(t.Context(), append([]string{"--server", node.URL}, strings.Fields(c.args)...), nil, &out, &complaints)
+		if got := strings.Join(strings.Fields(out.String()), " "); code != c.code || !strings.HasSuffix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: exit %d: %s\n%s", c.args, code, got, &complaints)
+		}
+	}
+}

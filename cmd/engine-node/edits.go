@@ -398,7 +398,7 @@ type replayCounts struct {
 }
 
 // replayEach replays dead letters, one after another. Of those that were chosen, not named,
-// one that is gone or refused does not end it.
+// one that is gone or refused does not end it. Whatever ends it, what was done is said.
 func replayEach(ctx context.Context, a *app, c *client.Client, ids []string, pause time.Duration, chosen bool) error {
 	var n replayCounts
 	var last error
@@ -429,19 +429,31 @@ func replayEach(ctx context.Context, a *app, c *client.Client, ids []string, pau
 			n.Failed++
 			last = err
 			fmt.Fprintf(a.err, "%s: %v\n", id, err)
-		case !chosen:
-			return err
 		default:
-			n.Left = len(ids) - i
+			if n.Left = len(ids) - i; !chosen {
+				n.Failed, n.Left = ended(err, n.Left)
+			}
+			if !chosen && len(ids) == 1 && !a.json { // the error says all
+				return err
+			}
 			return errors.Join(summary(a, n), err)
 		}
 	}
-	if chosen || a.json {
+	if chosen || a.json || n.Left > 0 {
 		if err := summary(a, n); err != nil {
 			return err
 		}
 	}
 	return last
+}
+
+// ended is how many of those that were named have failed, and are left, when an error ends it:
+// what was not refused may be tried again, and is left with those behind it.
+func ended(err error, rest int) (failed, left int) {
+	if kind := problem.KindOf(err); kind == problem.Unavailable || kind == problem.Internal {
+		return 0, rest
+	}
+	return 1, rest - 1
 }
 
 func asEdited(edit int64) string {

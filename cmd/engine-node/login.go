@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -213,29 +214,63 @@ func credentialOf(ctx context.Context, l client.Login, v *oidc.IDTokenVerifier, 
 	return k, nil
 }
 
-// bearer is the token of who has logged in to the server; "" = nobody has.
-func (a visitor) bearer(ctx context.Context) (string, error) {
-	all, file, err := a.credentials()
-	if err != nil {
-		return "", err
+// session is a login as one run of the program uses it: each request asks it for a token,
+// for some commands take longer than one lives.
+type session struct {
+	of visitor
+
+	mu  sync.Mutex
+	has credential
+}
+
+// bearer is the token of who has logged in to the server; "" = nobody has. Where it is not
+// renewed, the one that is not over yet does: the provider may answer the next request.
+func (s *session) bearer(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Until(s.has.Expires) > early {
+		return s.has.Token, nil
 	}
+	k, err := s.of.credential(ctx)
+	if k.Token == "" && time.Until(s.has.Expires) > 0 {
+		return s.has.Token, nil
+	}
+	s.has = k
+	return k.Token, err
+}
+
+// credential is that of who has logged in to the server, renewed where that is due; none =
+// nobody has.
+func (a visitor) credential(ctx context.Context) (credential, error) {
+	all, _, err := a.credentials()
 	k, ok := all[a.server]
-	if !ok || time.Until(k.Expires) > early {
-		return k.Token, nil
+	if err != nil || !ok || time.Until(k.Expires) > early {
+		return k, err
 	}
 	if k.Refresh == "" {
-		return "", problem.New(problem.Denied, "cli.login", "the login to %s has expired", a.server).WithHint("engine-node login")
+		return credential{}, problem.New(problem.Denied, "cli.login", "the login to %s has expired", a.server).WithHint("engine-node login")
 	}
 	renewed, err := k.renew(ctx)
 	if err != nil {
 		// Another run may have renewed it: a refresh token may be good for one use.
 		if now, _, failed := a.credentials(); failed == nil && time.Until(now[a.server].Expires) > early {
-			return now[a.server].Token, nil
+			return now[a.server], nil
 		}
-		return "", problem.New(problem.Denied, "cli.login", "the login to %s has expired, and is not renewed: %s", a.server, err).WithHint("engine-node login")
+		return credential{}, problem.New(problem.Denied, "cli.login", "the login to %s has expired, and is not renewed: %s", a.server, err).WithHint("engine-node login")
+	}
+	return renewed, a.replace(k, renewed)
+}
+
+// replace keeps a login that was renewed. The file is read once more: other runs may have
+// renewed logins to other servers meanwhile. One that somebody has ended, or begun anew,
+// stays as they have it.
+func (a visitor) replace(was, renewed credential) error {
+	all, file, err := a.credentials()
+	if now, ok := all[a.server]; err != nil || !ok || now.Refresh != was.Refresh {
+		return err
 	}
 	all[a.server] = renewed
-	return renewed.Token, all.write(file)
+	return all.write(file)
 }
 
 // renew asks the provider for another token.

@@ -1,10 +1,20 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/aqueduct-engine/aqueduct/internal/idp"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 // What a provider answers when a login begins is held to what RFC 8628 says before
@@ -34,6 +44,112 @@ func TestWhatAProviderAsksForIsBounded(t *testing.T) {
 		a.Expiry = expiry
 		if err := bounded(&a); err != nil || time.Until(a.Expiry) > loginMax {
 			t.Errorf("%v: until %s", err, a.Expiry)
+		}
+	}
+}
+
+// renewing is a provider that gives tokens which are renewed at each use, and somebody who has
+// logged in to a server with it; meanwhile is done before it answers.
+func renewing(t *testing.T, server string, meanwhile func(credentials)) (*idp.Server, visitor) {
+	t.Helper()
+	door := httptest.NewUnstartedServer(nil)
+	provider := idp.New("http://" + door.Listener.Addr().String())
+	a := visitor{&app{env: []string{"XDG_CONFIG_HOME=" + t.TempDir()}}, server}
+	file := func() (credentials, string) {
+		all, path, err := a.credentials()
+		if err != nil {
+			t.Error(err)
+		}
+		return all, path
+	}
+	door.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			all, path := file()
+			meanwhile(all)
+			if err := all.write(path); err != nil {
+				t.Error(err)
+			}
+		}
+		provider.Handler().ServeHTTP(w, r)
+	})
+	door.Start()
+	t.Cleanup(door.Close)
+	provider.Agree(map[string]any{"sub": "anna"}, early-time.Second)
+	all, path := file()
+	all[server] = credential{Issuer: provider.URL, ClientID: "cli", Token: "over", Refresh: "refresh-0"}
+	if err := all.write(path); err != nil {
+		t.Fatal(err)
+	}
+	return provider, a
+}
+
+// A command that takes longer than a token lives goes on with the next one.
+func TestALoginIsRenewedWhileACommandRuns(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var shown []string
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		shown = append(shown, r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"edit":0}`)
+	}))
+	t.Cleanup(node.Close)
+	_, of := renewing(t, node.URL, func(credentials) {})
+	of.app.server, of.err, of.page = node.URL, io.Discard, &page{out: io.Discard, now: time.Now}
+	root := of.root()
+	root.SetArgs([]string{"--server", node.URL, "dlq", "replay", "a", "b", "c"})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(shown)
+	if len(slices.Compact(slices.Clone(shown))) != 3 || !strings.HasPrefix(shown[0], "Bearer ey") || slices.Contains(shown, "Bearer over") {
+		t.Errorf("tokens: %q", shown)
+	}
+}
+
+// Where a provider does not renew a login for now, its token is used until it is over.
+func TestATokenIsUsedUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	provider, of := renewing(t, "http://n", func(credentials) {})
+	s := &session{of: of}
+	first, err := s.bearer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider.Away(true)
+	if again, err := s.bearer(t.Context()); err != nil || again != first {
+		t.Errorf("%q %v", again, err)
+	}
+	s.has.Expires = time.Now().Add(-time.Second)
+	if _, err := s.bearer(t.Context()); problem.CodeOf(err) != "cli.login" {
+		t.Error("it is shown when it is over:", err)
+	}
+	provider.Away(false)
+	if next, err := s.bearer(t.Context()); err != nil || next == first || next == "" {
+		t.Errorf("%q %v", next, err)
+	}
+}
+
+// A login that is renewed leaves those to other servers as other runs have left them, and
+// itself where somebody has ended it meanwhile.
+func TestARenewalKeepsWhatOthersWrite(t *testing.T) {
+	t.Parallel()
+	for name, ended := range map[string]bool{"another": false, "logged out": true} {
+		_, of := renewing(t, "http://n", func(all credentials) {
+			all["http://other"] = credential{Refresh: "rotated"}
+			if ended {
+				delete(all, "http://n")
+			}
+		})
+		k, err := of.credential(t.Context())
+		if err != nil || k.Refresh != "refresh-1" {
+			t.Errorf("%s: %+v %v", name, k, err)
+		}
+		all, _, err := of.credentials()
+		if err != nil || all["http://other"].Refresh != "rotated" || (all["http://n"].Refresh == "refresh-1") == ended {
+			t.Errorf("%s: %+v %v", name, all, err)
 		}
 	}
 }

@@ -230,7 +230,7 @@ func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
 		c, err = client.New("http://localhost", inProcess(n.handler))
 	} else {
 		if c, err = visitorOf(a).client(); err == nil {
-			c.Token, err = bearer(ctx, a)
+			err = identify(a, c)
 		}
 	}
 	if err != nil {
@@ -241,22 +241,26 @@ func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
 	return c, end, nil
 }
 
-// bearer is the token that a node is shown; "" = none.
-func bearer(ctx context.Context, a *app) (string, error) {
+// identify gives a client what it shows a node: the token that was given, or else that of
+// who has logged in, which may expire before the command is done.
+func identify(a *app, c *client.Client) (err error) {
 	file := a.token
 	if file == "" {
 		if token := a.variable(tokenVariable); token != "" {
-			return tokenIn(tokenVariable, token)
+			c.Token, err = tokenIn(tokenVariable, token)
+			return err
 		}
 		if file = a.variable(tokenFileVariable); file == "" {
-			return visitorOf(a).bearer(ctx)
+			c.Bearer = (&session{of: visitorOf(a)}).bearer
+			return nil
 		}
 	}
 	b, err := a.given.read(file)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return tokenIn(file, string(b))
+	c.Token, err = tokenIn(file, string(b))
+	return err
 }
 
 // tokenIn is the token that a file or a variable holds.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -208,26 +209,47 @@ func deadLettersCommand(a *app) *cobra.Command {
 		}),
 	}
 	return group("dlq", "Work on dead letters", list, reasons, watchDeadLettersCommand(a), show, editDeadLetterCommand(a), diffDeadLetterCommand(a), replayDeadLettersCommand(a),
-		deadLetterCommand(a, "discard", "Remove a dead letter for good", (*client.Client).Discard))
+		discardDeadLettersCommand(a))
 }
 
-func deadLetterCommand(a *app, verb, short string, do func(*client.Client, context.Context, string) error) *cobra.Command {
+func discardDeadLettersCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   verb + " LETTER...",
-		Short: short,
+		Use:   "discard LETTER...",
+		Short: "Remove a dead letter for good",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
-			for _, id := range args {
-				if err := do(c, ctx, id); err != nil {
-					return err
+			var n discardCounts
+			for i, id := range args {
+				if err := c.Discard(ctx, id); err != nil {
+					n.Failed, n.Left = ended(err, len(args)-i)
+					return errors.Join(discardSummary(a, n), err)
 				}
+				n.Discarded++
 				if !a.json {
-					fmt.Fprintf(a.page.out, "%s: %s\n", verb, id)
+					fmt.Fprintf(a.page.out, "discard: %s\n", id)
 				}
 			}
-			return nil
+			return discardSummary(a, n)
 		}),
 	}
+}
+
+// discardCounts says what a command has discarded.
+type discardCounts struct {
+	Discarded int `json:"discarded"`
+	Failed    int `json:"failed"`
+	Left      int `json:"left"`
+}
+
+// discardSummary says it; to people where it says more than the lines before it.
+func discardSummary(a *app, n discardCounts) (err error) {
+	switch {
+	case a.json:
+		return a.page.print(n)
+	case n.Failed+n.Left > 0 && n.Discarded+n.Failed+n.Left > 1:
+		_, err = fmt.Fprintf(a.page.out, "discarded %d; %d failed, %d are left\n", n.Discarded, n.Failed, n.Left)
+	}
+	return err
 }
 
 func queuesCommand(a *app) *cobra.Command {

@@ -277,6 +277,26 @@ func TestVariablesAreSettings(t *testing.T) {
 	}
 }
 
+// The health check of the image asks the node where it listens, by TLS where it speaks that.
+func TestTheHealthCheckAsksAsTheNodeSpeaks(t *testing.T) {
+	t.Parallel()
+	check := regexp.MustCompile(`(?m)^HEALTHCHECK .*\\\n +CMD (.*)$`).FindStringSubmatch(read(t, "Dockerfile"))
+	if check == nil {
+		t.Fatal("the Dockerfile has no health check")
+	}
+	for want, env := range map[string][]string{
+		"-fsSk http://127.0.0.1:8080/readyz": nil,
+		"-fsSk http://0.0.0.0:81/readyz":     {"AQUEDUCT_LISTEN=0.0.0.0:81", "AQUEDUCT_TLS_CERTIFICATE="},
+		"-fsSk https://0.0.0.0:81/readyz":    {"AQUEDUCT_LISTEN=0.0.0.0:81", "AQUEDUCT_TLS_CERTIFICATE=/run/node.pem"},
+	} {
+		c := exec.Command("sh", "-c", `curl() { echo "$@" >&2; }; `+check[1])
+		c.Env = append(env, "PATH="+os.Getenv("PATH"))
+		if got, err := c.CombinedOutput(); err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%q: %s, %v, want %s", env, got, err, want)
+		}
+	}
+}
+
 // The proxy and Prometheus ask each node where it listens, Prometheus with the token that
 // is made for it.
 func TestNodesAreAsked(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 )
 
 // Sub-workflows of the cases: on a node they run, in the kit they are stubbed.
@@ -104,6 +105,17 @@ do:
 			func(p player) { p.complete("two", "ann", "lost", `{}`) },
 			func(p player) { p.operate(engine.Skip) },
 		},
+	},
+	"a step fails": {
+		do:      authorsRetry(`{call: go, with: {function: reserve}}`, `{errors: {with: {type: urn:none}}, do: [{note: {set: '${ $error | {type, status, title, detail} }'}}]}`),
+		replies: map[string][]reply{"go/reserve": {{err: &steps.Failure{Type: "urn:none", Status: 409, Title: "Out of stock", Detail: "2 left"}}}},
+	},
+	"a step fails, and is not done": {
+		do: `do:
+  - one: {call: f, with: {n: 1}, metadata: {compensate: {call: f, with: {undo: 1}}}}
+  - two: {call: go, with: {function: reserve}, metadata: {compensate: {call: f, with: {undo: 2}}}}
+`,
+		replies: map[string][]reply{"f": {{body: `1`}}, "go/reserve": {{err: activity.Unknown(errPlain)}}},
 	},
 	"rounds of a loop": {
 		do:      `do: [{each: {for: {each: x, in: '${ [1, 2, 3] }'}, do: [{ask: {call: f, with: {n: '${ $x }'}}}]}}]`,

@@ -28,6 +28,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -42,7 +43,7 @@ type reply struct {
 // kitCase is a program, what the outside answers, and what is done to it.
 type kitCase struct {
 	do      string             // the rest of the document
-	replies map[string][]reply // by function, or by the path of a POST; the last one stays
+	replies map[string][]reply // by function, by go/ and that of a step, or by the path of a POST; the last one stays
 	acts    []func(player)     // each when the instance rests
 	apart   bool               // branches side by side: their lines are compared without order
 }
@@ -240,6 +241,9 @@ func (k *kitPlayer) seen() played {
 		p.lines = append(p.lines, quiet(strings.TrimSpace(l)))
 	}
 	for _, c := range k.w.Calls("") {
+		if strings.HasPrefix(c.Name, "go/") {
+			c.Input, c.Key = nil, ""
+		}
 		if !strings.HasPrefix(c.Name, "run ") && c.Name != engine.TargetEvent {
 			_, path, ok := strings.Cut(c.Name, "//")
 			if ok {
@@ -299,7 +303,7 @@ func newNodePlayer(t *testing.T, c kitCase) *nodePlayer {
 	t.Cleanup(func() { close(stopped) })
 	var err error
 	file := t.TempDir() + "/a.db"
-	if n.db, err = embedded.Open(t.Context(), sqlite.Options{Path: file}); err != nil {
+	if n.db, err = embedded.Open(t.Context(), sqlite.Options{Path: file, Perform: embedded.Steps(n.steps(c))}); err != nil {
 		t.Fatal(err)
 	}
 	cat := definition.New(n.db, openworkflow.Parsers(), time.Now)
@@ -319,7 +323,7 @@ func newNodePlayer(t *testing.T, c kitCase) *nodePlayer {
 		Egress: activity.Egress{Allow: []string{"127.0.0.1"}},
 	})
 	for name := range c.replies {
-		if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "run ") {
+		if !strings.Contains(name, "/") {
 			performer.Register(name, n.function(name))
 		}
 	}
@@ -360,6 +364,21 @@ func (n *nodePlayer) function(name string) activity.Func {
 		}
 		return json.RawMessage(a.body), a.err
 	}
+}
+
+// steps are those in Go, in the transaction of the turn, which are not told their keys.
+func (n *nodePlayer) steps(c kitCase) *steps.Set {
+	set := &steps.Set{}
+	for name := range c.replies {
+		if function, ok := strings.CutPrefix(name, "go/"); ok {
+			set.Register(function, func(context.Context, steps.Tx, json.RawMessage) (any, error) {
+				n.note(attempted(name, nil, "", 1))
+				a := n.world.next(name)
+				return json.RawMessage(a.body), a.err
+			})
+		}
+	}
+	return set
 }
 
 // rest waits until the instance has ended or faulted, or waits for others only.

@@ -24,7 +24,7 @@ func TestCallsAreCheckedAgainstTheList(t *testing.T) {
 	if err := set.Add("take", "take.sql", "update T set N = N - :qty where ITEM = :item and ':no' <> ITEM"); err != nil {
 		t.Fatal(err)
 	}
-	if err := set.Allow("SHOP.*"); err != nil {
+	if err := set.Allow("SHOP.*", "HR.PAY.*"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -40,7 +40,9 @@ func TestCallsAreCheckedAgainstTheList(t *testing.T) {
 		{Use{Target: "sql/" + long}, "/statement step.unknown no statement " + long[:80] + "… is listed on this node (there are take; put it into a file " + long[:80] + "….sql of the folder that steps.sql names)"},
 		{Use{Target: "go/take"}, "/function step.unknown no Go function take is listed on this node (there are none; the program that embeds the node registers it)"},
 		{Use{Target: "plsql/SHOP.RESERVE", Args: []string{"any"}}, ""},
-		{Use{Target: "plsql/SHOPS.RESERVE"}, "/procedure step.unknown no procedure SHOPS.RESERVE is listed on this node (there are SHOP.*; list it in steps.plsql)"},
+		{Use{Target: "plsql/SHOPS.RESERVE"}, "/procedure step.unknown no procedure SHOPS.RESERVE is listed on this node (there are SHOP.*, HR.PAY.*; list it in steps.plsql)"},
+		{Use{Target: "plsql/SHOP.STOCK.DROP_ALL"}, "/procedure step.unknown no procedure SHOP.STOCK.DROP_ALL is listed on this node (there are SHOP.*, HR.PAY.*; list it in steps.plsql)"},
+		{Use{Target: "plsql/HR.PAY.RAISE"}, ""},
 	} {
 		if got := shown(set.Check(c.use)); got != c.want {
 			t.Errorf("%+v:\n got %s\nwant %s", c.use, got, c.want)

@@ -101,7 +101,8 @@ func (f *Failure) Error() string { return strings.TrimPrefix(f.Title+": "+f.Deta
 // errorBase is that of the standard errors' types.
 const errorBase = "https://open-workflow-specification.org/spec/1.0.0/errors/"
 
-func (f *Failure) raised() *snapshot.Error {
+// Raised is the error that the task raises.
+func (f *Failure) Raised() *snapshot.Error {
 	e := &snapshot.Error{Type: f.Type, Status: f.Status, Title: f.Title, Detail: f.Detail}
 	if e.Type == "" {
 		e.Type = "runtime"
@@ -178,7 +179,7 @@ func (s *Set) find(target string) (doing, error) {
 		return func(ctx context.Context, tx Session, in request) (any, error) { return recovered(ctx, f, tx, in) }, nil
 	case KindPLSQL:
 		for _, p := range s.procedures {
-			if all, ok := strings.CutSuffix(p, "*"); p == name || ok && strings.HasPrefix(name, all) {
+			if allows(p, name) {
 				return func(ctx context.Context, tx Session, in request) (any, error) {
 					args, err := in.values()
 					if err != nil {
@@ -190,6 +191,14 @@ func (s *Set) find(target string) (doing, error) {
 		}
 	}
 	return nil, s.unknown(target)
+}
+
+// allows reports whether a pattern is that of a procedure. PACKAGE.* says nothing of the
+// packages of an owner of that name.
+func allows(pattern, procedure string) bool {
+	of, all := strings.CutSuffix(pattern, "*")
+	name, within := strings.CutPrefix(procedure, of)
+	return pattern == procedure || all && within && !strings.Contains(name, ".")
 }
 
 func (s *Set) unknown(target string) error {
@@ -314,7 +323,7 @@ func (s *Set) Perform(session Session, target string, input json.RawMessage) (js
 	}
 	var in request
 	if err := jsonv2.Unmarshal(input, &in); err != nil {
-		return nil, invalid(err.Error()).raised(), nil
+		return nil, invalid(err.Error()).Raised(), nil
 	}
 	limit := s.Limit
 	if limit == 0 {
@@ -349,12 +358,12 @@ func (s *Set) Perform(session Session, target string, input json.RawMessage) (js
 	case f == nil:
 		return nil, nil, err
 	case over:
-		return nil, f.raised(), fmt.Errorf("step %s: the transaction is over: %w", target, err)
+		return nil, f.Raised(), fmt.Errorf("step %s: the transaction is over: %w", target, err)
 	}
 	if err := session.RollBack(); err != nil {
 		return nil, nil, err
 	}
-	return nil, f.raised(), nil
+	return nil, f.Raised(), nil
 }
 
 func encoded(value any) (json.RawMessage, error) {
