@@ -9,10 +9,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// A row has the CRC-32C of what a statement writes of it: of an entry all but who
-// works on it, of a task one for each statement that writes some of it. It is
-// checked where the row is read, against damage and not against an attacker. 0
-// stands for none: who mends a row by hand sets its checksums to null.
+// A row has the CRC-32C of what a statement writes of it: of an entry all but who works on it, of a task one for each
+// statement that writes some of it. It is checked where the row is read, against damage and not against an attacker.
+// 0 stands for none: who mends a row by hand sets its checksums to null.
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 

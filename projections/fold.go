@@ -10,9 +10,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Fold turns an outcome into rows. prev is the snapshot the turn began with,
-// nil for a start; claim names the node that takes a command in the same
-// commit, "" for nobody, and says how many attempts begin with that.
+// Fold turns an outcome into rows. prev is the snapshot the turn began with, nil for a start; claim names the node
+// that takes a command in the same commit, "" for nobody, and says how many attempts begin with that.
 func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim func(*engine.Entry) (node string, attempts int)) (Rows, error) {
 	next := &out.Snapshot
 	rows := Rows{Stream: make([]Entry, 0, len(out.Entries)), Policy: out.Policy}
@@ -65,8 +64,7 @@ func visible(prev, next *snapshot.Snapshot) bool {
 	return ok && w.Kind != snapshot.WaitCommand && (before.Kind == snapshot.WaitCommand || prev.At() != next.At())
 }
 
-// maxDetail bounds the error text of an instance's row, in bytes; the whole
-// error is in the stream.
+// maxDetail bounds the error text of an instance's row, in bytes; the whole error is in the stream.
 const maxDetail = 1_000
 
 func clip(s string) string {

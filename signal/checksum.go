@@ -10,11 +10,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// A node ends each envelope with a checksum of it, so that damage on the way, in
-// a queue or a dead letter, is known: `,"checksum":"0123abcd"}`. It is CRC-32C,
-// against damage and not against an attacker, of the envelope without it. One
-// that an application has written has none, or has it elsewhere when it was
-// formatted anew, and is accepted.
+// A node ends each envelope with a checksum of it, so that damage on the way, in a queue or a dead letter, is known:
+// `,"checksum":"0123abcd"}`. It is CRC-32C, against damage and not against an attacker, of the envelope without it.
+// One that an application has written has none, or has it elsewhere when it was formatted anew, and is accepted.
 const (
 	checksumKey  = "checksum"
 	checksumHead = `,"` + checksumKey + `":"`

@@ -10,9 +10,8 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// ForCommand is the envelope that announces the command at a position of an
-// instance's stream on the command queue: to any node that can perform it, or,
-// with a due time, for its next attempt.
+// ForCommand is the envelope that announces the command at a position of an instance's stream on the command queue:
+// to any node that can perform it, or, with a due time, for its next attempt.
 func ForCommand(instanceID string, position int64, attempt int, at, due time.Time) Envelope {
 	return Envelope{
 		SignalID: Bounded(fmt.Sprintf("%s/%d/%d", instanceID, position, attempt)), InstanceID: instanceID, RuntimeProvider: Provider,

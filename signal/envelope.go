@@ -83,9 +83,8 @@ type Envelope struct {
 	Headers         map[string]string `json:"headers,omitempty"`
 	Payload         json.RawMessage   `json:"payload"` // an object
 
-	// Sender and Sequence put the signals of one sender to one instance in order,
-	// on whatever ways and nodes they come: the first has the sequence 1. A signal
-	// that comes before its turn waits. Both or neither.
+	// Sender and Sequence put the signals of one sender to one instance in order, on whatever ways and nodes they
+	// come: the first has the sequence 1. A signal that comes before its turn waits. Both or neither.
 	Sender    string          `json:"sender,omitempty"`
 	Sequence  int64           `json:"sequence,omitempty"`
 	Principal json.RawMessage `json:"principal,omitempty"` // who sends it, in the words of whoever has let them in
@@ -101,9 +100,8 @@ var known = map[string]bool{
 	"sender": true, "sequence": true, "principal": true, "dedupeKey": true,
 }
 
-// Decode reads and validates an envelope. Errors are problems with the codes
-// signal.too-large, signal.corrupt, signal.not-utf8, signal.not-json,
-// signal.duplicate-key, signal.too-deep and those of Validate.
+// Decode reads and validates an envelope. Errors are problems with the codes signal.too-large, signal.corrupt,
+// signal.not-utf8, signal.not-json, signal.duplicate-key, signal.too-deep and those of Validate.
 func Decode(raw []byte) (Envelope, error) {
 	if len(raw) > MaxBytes {
 		return Envelope{}, tooLarge(len(raw))
@@ -131,9 +129,8 @@ func Decode(raw []byte) (Envelope, error) {
 	return e, e.Validate()
 }
 
-// wire is an envelope as it is read: the strict decoder refuses keys that
-// stand twice, and collects those it does not know. The checksum is no field of
-// the envelope: it is of these bytes, and Encode makes it anew.
+// wire is an envelope as it is read: the strict decoder refuses keys that stand twice, and collects those it does not
+// know. The checksum is no field of the envelope: it is of these bytes, and Encode makes it anew.
 type wire struct {
 	Envelope `json:",embed"`
 	Checksum jsontext.Value             `json:"checksum"`
@@ -230,9 +227,8 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// Validate checks e's fields. Its problems have the code signal.invalid and
-// name the field, but for an unknown type (signal.unknown-type) and another
-// engine's envelope (signal.foreign).
+// Validate checks e's fields. Its problems have the code signal.invalid and name the field, but for an unknown type
+// (signal.unknown-type) and another engine's envelope (signal.foreign).
 func (e Envelope) Validate() error {
 	invalid := func(detail string, args ...any) error {
 		return problem.New(problem.Invalid, "signal.invalid", detail, args...)

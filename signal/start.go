@@ -26,8 +26,7 @@ type Start struct {
 	Signal      *FirstSignal      `json:"signal,omitempty"`      // what is said to the instance, whether it begins or is there; absent = nothing
 }
 
-// Business is what a start says of the instance to those who read it, as its snapshot
-// keeps it.
+// Business is what a start says of the instance to those who read it, as its snapshot keeps it.
 func (s Start) Business() business { return business{s.BusinessKey, s.KeyParts} }
 
 type business = struct {
@@ -35,14 +34,12 @@ type business = struct {
 	Parts map[string]string
 }
 
-// LifecycleKey is the start key of the one instance that a definition has for
-// an application's reference, which is its business key: what a trigger starts
-// or signals (D2).
+// LifecycleKey is the start key of the one instance that a definition has for an application's reference, which is
+// its business key: what a trigger starts or signals (D2).
 const LifecycleKey = "lifecycle"
 
-// FirstSignal is an event that belongs to a start. An instance that the start
-// begins gets it in its first turn, and does not begin when it refuses it; one
-// that is there gets it as an ExternalSignal. It is what Temporal calls
+// FirstSignal is an event that belongs to a start. An instance that the start begins gets it in its first turn, and
+// does not begin when it refuses it; one that is there gets it as an ExternalSignal. It is what Temporal calls
 // SignalWithStart.
 type FirstSignal struct {
 	ID          string          `json:"id"`                    // the signal id: an instance that has recorded it takes it for a repeat (B7)

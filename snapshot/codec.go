@@ -14,10 +14,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// The stored form (A4) is a Snapshot with its version first, and before the branches
-// the primary wait, which is not among the others, and where the instance goes on.
-// The latter repeats what the branches say, for operators who read the row; Decode
-// does not read it. The first epoch is left out.
+// The stored form (A4) is a Snapshot with its version first, and before the branches the primary wait, which is not
+// among the others, and where the instance goes on. The latter repeats what the branches say, for operators who read
+// the row; Decode does not read it. The first epoch is left out.
 var (
 	form   = formOf()
 	wait   = appendjson.Of[Wait]()
@@ -74,9 +73,8 @@ type ResumePoint struct {
 	NextStepIndex  int      `json:"nextStepIndex"`
 }
 
-// Encode returns the canonical bytes of s. The problem limit.snapshot says
-// that it is larger than MaxBytes, limit.stream that its stream is too long. Raw
-// values in s must be valid JSON.
+// Encode returns the canonical bytes of s. The problem limit.snapshot says that it is larger than MaxBytes,
+// limit.stream that its stream is too long. Raw values in s must be valid JSON.
 func (s *Snapshot) Encode() ([]byte, error) {
 	return s.EncodeTo(make([]byte, 0, 1024+len(s.State.Input)))
 }
@@ -93,9 +91,8 @@ func (s *Snapshot) EncodeTo(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads a stored snapshot of any schema version up to SchemaVersion.
-// Problems: snapshot.corrupt, and snapshot.newer for a version this program
-// does not know.
+// Decode reads a stored snapshot of any schema version up to SchemaVersion. Problems: snapshot.corrupt, and
+// snapshot.newer for a version this program does not know.
 func Decode(raw []byte) (Snapshot, error) {
 	v, err := schemaVersion(raw)
 	if err != nil {
@@ -125,8 +122,7 @@ func Decode(raw []byte) (Snapshot, error) {
 	return d.Snapshot, nil
 }
 
-// identify gives an instance that began before there were incarnations one that
-// every node reads alike.
+// identify gives an instance that began before there were incarnations one that every node reads alike.
 func (s *Snapshot) identify() {
 	if s.Incarnation == "" {
 		sum := sha256.Sum256([]byte(s.InstanceID + "|" + s.StartedAt.UTC().Format(time.RFC3339Nano)))

@@ -223,18 +223,18 @@ func (a *Admission[J]) vacate(j *Ticket[J]) {
 	a.busy.Done()
 }
 
-// Free reports whether a command that moved to a destination now would not wait there.
-func (a *Admission[J]) Free(to Destination) bool {
+// Move has a command that was performed at one destination go on at another. Where it is to
+// wait there, wait is called before; then it is counted when it begins. It reports false
+// when wait does, or the node accepts nothing any more.
+func (a *Admission[J]) Move(j *Ticket[J], to Destination, wait func() bool) bool {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	t := a.targets.find(to)
-	return t.waiting == 0 && a.free(t)
-}
-
-// Move has a command that was performed at one destination go on at another, where it may
-// wait; then it is counted again. It reports false when the node accepts nothing any more.
-func (a *Admission[J]) Move(j *Ticket[J], to Destination) bool {
-	a.mu.Lock()
+	if t := a.targets.find(to); t.waiting > 0 || !a.free(t) {
+		a.mu.Unlock()
+		if !wait() {
+			return false
+		}
+		a.mu.Lock()
+	}
 	if !a.open {
 		a.mu.Unlock()
 		return false

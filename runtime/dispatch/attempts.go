@@ -177,10 +177,7 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	d.Admission.Left(&j.Ticket, healthOf(failure))
 	if failure == nil && d.outside.goesOn(j) {
 		to := admission.Destination(d.Performer.Destination(j.command))
-		if !d.Admission.Free(to) && !d.uncounted(ctx, j) {
-			return false
-		}
-		if d.Admission.Move(&j.Ticket, to) {
+		if d.Admission.Move(&j.Ticket, to, func() bool { return d.Record.uncounted(ctx, j) }) {
 			return true
 		}
 		j.Counted = false // it has not been sent

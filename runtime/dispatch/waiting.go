@@ -67,15 +67,10 @@ func (r Record) begin(ctx context.Context, jobs []*Job) error {
 
 // uncounted takes back the attempt of a command that has been performed at its first destination only, and is to wait
 // for a place at the next: what the death of the node costs there is none. It is counted when it begins, and then it is
-// known whether anybody wants it still. It reports false when nobody does.
-func (d *Dispatcher) uncounted(ctx context.Context, j *Job) bool {
+// known whether anybody wants it still.
+func (r Record) uncounted(ctx context.Context, j *Job) bool {
 	j.Counted = false
-	err := retryCommit(ctx, func() error { return d.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(d.Node, d.Node)}}) })
-	if err != nil && !errors.Is(err, store.ErrTaken) && ctx.Err() == nil {
-		d.Log.Error("command could not be taken back; it will be performed again", "instance", j.Instance, "command", j.position, "error", err)
-		d.Record.giveBack(ctx, j)
-	}
-	return err == nil
+	return retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, r.Node)}}) }) == nil
 }
 
 // Delays after which a command is looked at again for which no node had room.

@@ -15,12 +15,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// ends gives messages their ends, but for those that a turn commits: sent again for
-// later, given back, a dead letter.
+// ends gives messages their ends, but for those that a turn commits: sent again for later, given back, a dead letter.
 type ends struct{ *Config }
 
-// resend is a message that comes again: sent for later, its bytes unchanged, or
-// given back.
+// resend is a message that comes again: sent for later, its bytes unchanged, or given back.
 type resend struct {
 	d        store.Delivery
 	cause    error
@@ -74,9 +72,8 @@ func (e *ends) retried(s resend, due time.Time) {
 // have it before, and the store may take commits again at any moment.
 const releaseMax = 5 * time.Second
 
-// release gives messages back, in their order, after a pause, so that a store in
-// trouble is not asked again at once. While the store takes nothing, it keeps
-// trying: a message that this node holds is nobody else's.
+// release gives messages back, in their order, after a pause, so that a store in trouble is not asked again at once.
+// While the store takes nothing, it keeps trying: a message that this node holds is nobody else's.
 func (e *ends) release(ctx, stop context.Context, list ...resend) {
 	for attempt := 1; len(list) > 0; attempt++ {
 		m := list[0].d.Message()

@@ -12,12 +12,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// A node has a mailbox for each instance that has work: messages, results of
-// commands, calls of the API, in order of arrival. One goroutine at a time
-// serves a mailbox, that of the post at its front; it decides what waits, one
-// signal after the other on the snapshot in memory, and commits all of it at
-// once. So results that come together do not compete for the version, and
-// signals keep their order (design-2 §1).
+// A node has a mailbox for each instance that has work: messages, results of commands, calls of the API, in order of
+// arrival. One goroutine at a time serves a mailbox, that of the post at its front; it decides what waits, one signal
+// after the other on the snapshot in memory, and commits all of it at once. So results that come together do not
+// compete for the version, and signals keep their order (design-2 §1).
 
 // Bounds of what one turn takes from a mailbox.
 const (
@@ -121,8 +119,7 @@ func (b *mailbox) next() {
 	}
 }
 
-// take removes what one turn serves: the post at the front, and of those behind
-// it as many as fit.
+// take removes what one turn serves: the post at the front, and of those behind it as many as fit.
 func (m *mailboxes) take(id string) []*post {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,8 +167,7 @@ func (m *mailboxes) done(id string) {
 	b.next()
 }
 
-// leave takes back a post that nobody serves yet; false means that it is being
-// served.
+// leave takes back a post that nobody serves yet; false means that it is being served.
 func (m *mailboxes) leave(p *post) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,24 +22,20 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Handler says what is done with the messages of a type. A nil field is what is
-// done with most.
+// Handler says what is done with the messages of a type. A nil field is what is done with most.
 type Handler struct {
-	// For says which signals of its type Outside, Alone, Complete and Bind are for;
-	// nil = all.
+	// For says which signals of its type Outside, Alone, Complete and Bind are for; nil = all.
 	For func(env signal.Envelope) bool
 	// Outside handles a message that goes into no mailbox.
 	Outside func(ctx context.Context, d store.Delivery, env signal.Envelope) error
 	// Alone handles a message that came at now, instead of a turn, while the
 	// mailbox of its instance serves nobody else.
 	Alone func(ctx context.Context, d store.Delivery, env signal.Envelope, now time.Time) error
-	// Complete adds to a signal what its message left out. It is called as Alone
-	// is; a turn follows.
+	// Complete adds to a signal what its message left out. It is called as Alone is; a turn follows.
 	Complete func(ctx context.Context, d store.Delivery, env signal.Envelope) (signal.Envelope, error)
 	// Bind may change how a signal is decided and amended.
 	Bind func(ctx context.Context, s *turn.Signal)
-	// Moot says that a message which fails so after all its retries has nothing
-	// to do any more.
+	// Moot says that a message which fails so after all its retries has nothing to do any more.
 	Moot func(err error) bool
 	// Refusal is what goes out with the dead letter of a message, if anything does.
 	Refusal func(env signal.Envelope, cause error) (store.Send, bool)
@@ -59,8 +55,7 @@ type Config struct {
 	Metrics Metrics
 
 	Handlers map[signal.Type]*Handler
-	// OnCommand handles a message of the command queue. Its worker waits for a
-	// place as long as stop lasts.
+	// OnCommand handles a message of the command queue. Its worker waits for a place as long as stop lasts.
 	OnCommand func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error
 	// Committed acts on what a turn has committed.
 	Committed func(c turn.Committed)
@@ -185,8 +180,7 @@ func (u *Pump) handle(ctx, stop context.Context, d store.Delivery) {
 	}
 }
 
-// read is what a message says, and what it is in the mailbox of its instance:
-// nil when it goes into none.
+// read is what a message says, and what it is in the mailbox of its instance: nil when it goes into none.
 func (u *Pump) read(ctx, stop context.Context, d store.Delivery) (env signal.Envelope, p *post, err error) {
 	m := d.Message()
 	defer func() {
@@ -203,8 +197,7 @@ func (u *Pump) read(ctx, stop context.Context, d store.Delivery) (env signal.Env
 	return env, p, nil
 }
 
-// posted is what a message is in the mailbox of its instance; nil when it is
-// not for an instance, or comes too early.
+// posted is what a message is in the mailbox of its instance; nil when it is not for an instance, or comes too early.
 func (u *Pump) posted(ctx context.Context, d store.Delivery, env signal.Envelope) *post {
 	m := d.Message()
 	if m.Queue == store.Commands {
@@ -229,8 +222,7 @@ func (u *Pump) posted(ctx context.Context, d store.Delivery, env signal.Envelope
 	return p
 }
 
-// early is how long a message has come before its time: the queue's clock ran
-// ahead (design 4.8).
+// early is how long a message has come before its time: the queue's clock ran ahead (design 4.8).
 func early(m store.Message, env signal.Envelope, now time.Time) time.Duration {
 	if env.DueAt.IsZero() {
 		return 0

@@ -46,9 +46,8 @@ func (s *server) submit(ctx context.Context, p *post) (*engine.Outcome, error) {
 	return p.Out, p.Err
 }
 
-// serve decides and commits posts of one instance, in their order, and gives
-// each its verdict. Where they cannot be committed together, each has a turn of
-// its own. The caller has the mailbox.
+// serve decides and commits posts of one instance, in their order, and gives each its verdict. Where they cannot be
+// committed together, each has a turn of its own. The caller has the mailbox.
 func (s *server) serve(ctx context.Context, posts []*post) {
 	if posts[0].solo == nil && !posts[0].noted {
 		s.follow(ctx, posts)
@@ -79,8 +78,7 @@ func (s *server) serve(ctx context.Context, posts []*post) {
 	}
 }
 
-// takeNumber has a duplicate take its number, which is its own, in a turn that says
-// nothing else.
+// takeNumber has a duplicate take its number, which is its own, in a turn that says nothing else.
 func (s *server) takeNumber(ctx context.Context, p *post) {
 	q := &post{Signal: p.Signal, noted: p.noted}
 	q.Decide, q.Amend, q.Envelope.SignalID, q.Envelope.Payload = s.TakesNumber, nil, "", nil
@@ -105,9 +103,8 @@ func newLines() *line.Lines[*post] {
 // firstsMax is how many firsts of a line, that are late, a turn asks for.
 const firstsMax = 64
 
-// follow says which of the messages that have come wait for one that is tried
-// again. Where that is late, another node may have had it: nobody waits for what
-// the instance has recorded.
+// follow says which of the messages that have come wait for one that is tried again. Where that is late, another node
+// may have had it: nobody waits for what the instance has recorded.
 func (s *server) follow(ctx context.Context, posts []*post) {
 	id := posts[0].Envelope.InstanceID
 	for range firstsMax {
@@ -142,8 +139,7 @@ func (s *server) apart(ctx context.Context, posts []*post) {
 	}
 }
 
-// stranded are the posts whose turn was lost with the delivery of another, and who
-// hold theirs.
+// stranded are the posts whose turn was lost with the delivery of another, and who hold theirs.
 func stranded(posts []*post) (list []*post) {
 	for _, p := range posts {
 		if p.Delivery != nil && (errors.Is(p.Err, store.ErrLost) || errors.Is(p.Err, store.ErrUnknown)) {
@@ -256,9 +252,8 @@ func (s *server) detached(ctx context.Context) (context.Context, context.CancelF
 	return out, func() { stop(); cancel() }
 }
 
-// repeated is store.ErrDuplicate when a signal was refused only because it has
-// been applied: what it did may be why it cannot be done again (B7). Otherwise
-// it is the cause.
+// repeated is store.ErrDuplicate when a signal was refused only because it has been applied: what it did may be why
+// it cannot be done again (B7). Otherwise it is the cause.
 func (s *server) repeated(ctx context.Context, env signal.Envelope, cause error) error {
 	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal && env.Type != signal.OperatorRequest || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
 		return cause
