@@ -347,6 +347,31 @@ func TestMigrationPassesOverHooksOfAPolicy(t *testing.T) {
 	})
 }
 
+// A schedule goes by publication: that of the version that instances leave is not asked where
+// it would be in the other, and stays.
+func TestAScheduleHoldsUpNoMigration(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		versioned := func(version string) string {
+			return strings.Replace(scheduledDoc("hourly", version, "{every: PT1H}"), "{set: '${ {got: .} }'}", "{listen: {to: {one: {with: {type: go}}}}}", 1)
+		}
+		n := start(t, fresh(), nil, versioned("1.0.0"), versioned("1.1.0"))
+		const schedule = "schedule.t.hourly.1.1.0"
+		eventually(t, "the schedule", func() bool { return n.schedule(t, schedule).Status == snapshot.Waiting })
+		n.begin(t, "i", "t/hourly", nil)
+		n.until(t, "i", status("waiting"))
+		r, err := n.rt.Migrate(t.Context(), definition.Migration{Name: "t/hourly", From: "1.1.0", To: "1.0.0"})
+		if err != nil || r.Live != 1 || r.Moved != 1 || r.Left != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		for id, want := range map[string]string{"i": "1.0.0", schedule: "1.1.0"} {
+			if s, err := n.store.Writer.Load(t.Context(), id); err != nil || s.Definition.Version != want || s.Status != snapshot.Waiting {
+				t.Errorf("%s is %s under %s: %v", id, s.Status, s.Definition.Version, err)
+			}
+		}
+	})
+}
+
 // What instances hold must be what the new version declares its search attributes to be: else
 // the turn that moves one could not be written, and would fault it. None is moved.
 func TestMigrationToOtherAttributesIsRefused(t *testing.T) {

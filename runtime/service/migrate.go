@@ -38,7 +38,7 @@ func (g *Migrator) CompareVersions(ctx context.Context, name, from, to string) (
 // each in a turn of its own, suspended and faulted ones included (E8). It
 // moves none when any of them is live where the map leads nowhere; an instance
 // that goes there meanwhile ends the call, and those moved before stay moved.
-// Those in hooks of a policy stay, and hold up nobody else.
+// Those in hooks of a policy stay, and hold up nobody else; schedules are not among them.
 // Calling again goes on with those that are left. It is safe beside running
 // nodes and signals: whoever commits second decides again.
 //
@@ -124,7 +124,7 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 				if err != nil {
 					return nil, err
 				}
-				if s.Status.Closed() || s.Definition.Alone() != report.From {
+				if !movable(&s, report.From) {
 					continue
 				}
 				ids = append(ids, row.ID)
@@ -152,6 +152,12 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 	return ids, nil
 }
 
+// movable says whether an instance is one that a migration moves. What keeps the schedule of
+// a version is not: a schedule goes from version to version by their publication.
+func movable(s *snapshot.Snapshot, from snapshot.Definition) bool {
+	return !s.Status.Closed() && s.Schedule == nil && s.Definition.Alone() == from
+}
+
 // unmapped is the problem of positions that lead nowhere.
 func unmapped(report *definition.MigrationReport) error {
 	var where []problem.Place
@@ -170,8 +176,8 @@ func unmapped(report *definition.MigrationReport) error {
 	return p
 }
 
-// errElsewhere says that an instance needs no migration any more.
-var errElsewhere = errors.New("service: closed, or under another version")
+// errElsewhere says that an instance needs no migration, or none any more.
+var errElsewhere = errors.New("service: closed, a schedule, or under another version")
 
 // migrate moves one instance that has a version, 0 = any; moved is false when there was
 // nothing to move.
@@ -184,7 +190,7 @@ func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, 
 		if err := ChangedSince(snap, version); err != nil {
 			return nil, err
 		}
-		if snap.Status.Closed() || snap.Definition.Alone() != from {
+		if !movable(snap, from) {
 			return nil, errElsewhere
 		}
 		return plan.Migrate(*snap, in)
