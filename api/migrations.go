@@ -19,7 +19,8 @@ func (s definitionAPI) migrationOperations(h huma.API) {
 	migrate := operation("migrate-instances", http.MethodPost, "/v1/definitions/{namespace}/{name}/migrations", "definitions",
 		"Move live instances of one version to another", http.StatusNotFound, http.StatusConflict)
 	migrate.Description = "None is moved when any is live where the map leads nowhere. Each is moved in a turn of its own; " +
-		"while left is more than waiting, the same request again goes on. A repeat moves nothing twice."
+		"while left is more than waiting, the same request again goes on. A repeat moves nothing twice. " +
+		"When they cannot all be looked at in 30 s, none is moved, and a plan of what is done to many moves them."
 	register(s.service, h, migrate, s.migrate)
 }
 
@@ -67,7 +68,7 @@ func toReport(r definition.MigrationReport) client.MigrationReport {
 		pointers = map[string]string{}
 	}
 	return client.MigrationReport{
-		From: ref(r.From), To: ref(r.To), Pointers: pointers, Live: r.Live, Moved: r.Moved, Left: r.Left, Waiting: r.Waiting,
+		From: ref(r.From), To: ref(r.To), Pointers: pointers, Live: r.Live, Moved: r.Moved, Left: r.Left, Waiting: r.Waiting, More: r.More,
 		Changes: convert(r.Changes, toChange),
 		Positions: convert(r.Positions, func(p definition.LivePosition) client.LivePosition {
 			return client.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Passing: p.Passing, Instances: p.Instances}

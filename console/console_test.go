@@ -196,3 +196,27 @@ func TestTheScriptIsPacked(t *testing.T) {
 		t.Errorf("%v, %d bytes and %d, %.40s", err, len(text), plain.Body.Len(), text)
 	}
 }
+
+// Where there may be more instances than could be looked at, nobody is offered to migrate them
+// at once: that would be refused.
+func TestAComparisonThatHasNotSeenAllSaysSo(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/v1/me" { // so everything is offered
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = io.WriteString(w, `{"live": 7, "left": 7, "more": true, "positions": [{"pointer": "/do/0/a", "to": "/do/0/a", "instances": 7}]}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/console/definitions/a/b/1/compare/2", nil))
+	page := w.Body.String()
+	if !strings.Contains(page, "7, and perhaps more") || !strings.Contains(page, "bulk plan migrate") || strings.Contains(page, "Migrate 7") {
+		t.Errorf("%d %s", w.Code, page)
+	}
+}

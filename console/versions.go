@@ -58,9 +58,13 @@ func compare(v *visit) (content, error) {
 
 func (c comparison) body(s *shell) h.Node {
 	place := func(p string) h.Node { return cell(ifText(p, code)) }
+	live := number(c.Live)
+	if c.More {
+		live = text(fmt.Sprintf("%d, and perhaps more: they could not all be looked at in time", c.Live))
+	}
 	return h.Group{
-		facts(fact("From", s.version(c.name, c.from)), fact("To", s.version(c.name, c.to)), fact("Live in the old one", number(c.Live))),
-		titled("Where instances are", h.If(len(c.Positions) == 0, nothing(text("None is live in the old version."))),
+		facts(fact("From", s.version(c.name, c.from)), fact("To", s.version(c.name, c.to)), fact("Live in the old one", live)),
+		titled("Where instances are", h.If(len(c.Positions) == 0 && !c.More, nothing(text("None is live in the old version."))),
 			h.If(len(c.Positions) > 0, table("Instances|At|Go on at|", h.Map(c.Positions, func(p client.LivePosition) h.Node {
 				return h.Tr(cell(number(p.Instances)), place(p.Pointer), place(p.To),
 					cell(ifText(p.Problem, text), h.If(p.Passing, small(text(" ends by itself, and holds up no other")))))
@@ -73,8 +77,13 @@ func (c comparison) body(s *shell) h.Node {
 }
 
 func (c comparison) acts(s *shell) h.Node {
-	if !s.may("migrate-instances") || c.Live == 0 {
+	if !s.may("migrate-instances") || c.Live == 0 && !c.More {
 		return nil
+	}
+	if c.More {
+		its := s.path("instances").Asking(url.Values{"definition": {c.name}, "version": {c.from}})
+		return acts("Migrate", note(text("So many are moved by a plan, each by itself: by "), code("engine-node bulk plan migrate --map"),
+			text(", or of "), h.A(its, text("their list")), text(" where no task has moved.")))
 	}
 	return acts("Migrate", h.Post(s.ofVersion(c.name, c.from).Below("compare").Below(c.to), h.Class("fields"),
 		label("Where they go on", small(text("JSON: old pointer to new one; equal ones of the same kind need no entry")), area("pointers", c.pointers, 4, h.Verbatim())),

@@ -45,9 +45,10 @@ type MigrationReport struct {
 	Pointers  map[string]string // the map that Positions are told by
 	Live      int               // instances that run the old version and are not closed
 	Positions []LivePosition
-	Moved     int // by this call
-	Left      int // live and not moved yet: call again
-	Waiting   int // of those left: they are in hooks of a policy, and can be moved when they rest
+	Moved     int  // by this call
+	Left      int  // live and not moved yet: call again
+	Waiting   int  // of those left: they are in hooks of a policy, and can be moved when they rest
+	More      bool // may be live than could be looked at in time: what is counted is of those that were
 }
 
 // LivePosition counts the instances that are at a task.

@@ -113,7 +113,17 @@ func (c laying) under(ctx context.Context, def engine.Definition, hooks string, 
 	if err != nil || policy.Ordinal == 0 {
 		return def, err
 	}
-	return c.by(ctx, def.Ref(), policy, hooks)
+	laid, err := c.by(ctx, def.Ref(), policy, hooks)
+	if problem.KindOf(err) != problem.NotFound {
+		return laid, err
+	}
+	// Another node has published a newer one, and retention has deleted that which this one remembers.
+	c.forget(policy.Name)
+	newer, failed := c.policies.current(ctx, policy.Name)
+	if failed != nil || newer.Ordinal <= policy.Ordinal {
+		return nil, cmp.Or(failed, err)
+	}
+	return c.by(ctx, def.Ref(), newer, hooks)
 }
 
 // by is a version with a policy laid over it, and with the hooks of another.

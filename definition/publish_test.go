@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -83,6 +84,36 @@ func TestPublishAll(t *testing.T) {
 		if err != nil || !out[0].Created || slices.ContainsFunc(out[1:], func(p definition.Published) bool { return p.Created }) || len(m.ids()) != 5 {
 			t.Errorf("again, with one more: %+v, %v, %q", out, err, m.ids())
 		}
+	}
+}
+
+// A node remembers the policy that counts. When another has published a newer one, and
+// retention has deleted that, it asks once more.
+func TestAPolicyThatIsRememberedMayBeGone(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	remembers, other := catalogue(m), catalogue(m)
+	all := documents(claim("1.0.0", "Review"), claim("1.1.0", "Review"), policyOn("1.0.0", "Review"))
+	if _, err := remembers.PublishAll(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	policy := func(version string) string {
+		t.Helper()
+		def, err := remembers.Find(t.Context(), "t/claim", version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return def.(interface{ ByPolicy() *engine.Policy }).ByPolicy().Version
+	}
+	if got := policy("1.0.0"); got != "1.0.0" {
+		t.Errorf("it goes by policy %q", got)
+	}
+	if _, err := other.PublishAll(t.Context(), documents(policyOn("1.1.0", "Review"))); err != nil {
+		t.Fatal(err)
+	}
+	delete(m.records, "policy:t/claim@1.0.0")
+	if got := policy("1.1.0"); got != "1.1.0" {
+		t.Errorf("it goes by policy %q", got)
 	}
 }
 

@@ -223,6 +223,9 @@ func (w *move) frame(f *snapshot.Frame, inner string, data json.RawMessage) {
 	} else if f.Input == nil && target.keepsInput() { // it would have been refused, were its input not these
 		f.Input = data
 	}
+	if old.Kind == KindFork && f.Open > 0 {
+		w.arms(old.Body, target.Body)
+	}
 	f.Pointer = target.Pointer
 }
 
@@ -244,9 +247,23 @@ func (w *move) list(f *snapshot.Frame, old, target *Node, inner string) {
 	case next.parent != target:
 		w.refuse(child.Pointer, "in the new version it is in another list than the tasks around it: "+target.Pointer)
 	case old.Kind != KindList && (len(old.List) != len(target.List) || next.index != child.index):
-		w.refuse(child.Pointer, "the branches around it are others in the new version")
+		w.refuse(child.Pointer, otherBranches)
 	}
 	f.Next = next.index
+}
+
+const otherBranches = "the branches around it are others in the new version"
+
+// arms holds every branch of a fork to its place, also those that are done: what they have come
+// to is known by that, and no frame of theirs is left to say so.
+func (w *move) arms(old, target *Node) {
+	for i, arm := range old.List {
+		if i < len(target.List) && w.m.translate(arm) == target.List[i].Pointer {
+			continue
+		}
+		_, why := w.m.place(arm.Pointer)
+		w.refuse(arm.Pointer, cmp.Or(why, otherBranches))
+	}
 }
 
 // listensAlike reports whether a listen is the same in both versions, but for what is

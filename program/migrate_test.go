@@ -252,6 +252,43 @@ func TestBranchesMove(t *testing.T) {
 	}
 }
 
+// What a branch that is done has come to is known by its place: in a version that has the
+// branches in another order it would be another's.
+func TestBranchesThatAreDoneKeepTheirPlaces(t *testing.T) {
+	t.Parallel()
+	fork := func(version string, branches ...string) engine.Definition {
+		return parsed(t, version, "do: [{both: {fork: {branches: ["+strings.Join(branches, ", ")+"]}}}]\n")
+	}
+	const left, middle, right, other = "{left: {call: a}}", "{middle: {call: b}}", "{right: {call: humanTask, with: {title: T}}}", "{other: {call: c}}"
+	const at = "/do/0/both/fork/branches/"
+	a := fork("1.0.0", left, middle, right)
+	s := begin(t, a, `{}`)
+	for n := range 2 {
+		command := slices.IndexFunc(s.Waits, func(w snapshot.Wait) bool { return w.Kind == snapshot.WaitCommand })
+		s = stepOn(t, a, s, command, n+1)
+	}
+	if len(s.Waits) != 1 || s.Waits[0].Kind != snapshot.WaitTask {
+		t.Fatalf("%+v", s.Waits)
+	}
+	swapped := map[string]string{at + "0/left": at + "1/left", at + "1/middle": at + "0/middle"}
+	for name, c := range map[string]struct {
+		to       engine.Definition
+		pointers map[string]string
+		want     string
+	}{
+		"in another order, mapped": {fork("2.0.0", middle, left, right), swapped, at + "0/left: the branches around it are others"},
+		"in another order":         {fork("2.1.0", middle, left, right), nil, at + "1/middle: version 2.1.0 has no such task"},
+		"another in its place":     {fork("2.2.0", left, other, right), nil, at + "1/middle: version 2.2.0 has no such task"},
+		"another name, mapped":     {fork("2.3.0", left, other, right), map[string]string{at + "1/middle": at + "1/other"}, ""},
+		"the same":                 {fork("2.4.0", left, middle, right), nil, ""},
+	} {
+		_, err := planned(t, a, c.to, c.pointers).Migrate(s, turnInput(3, signal.Envelope{}))
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestStoppedInstancesMove(t *testing.T) {
 	t.Parallel()
 	a, b := parsed(t, "1.0.0", before), parsed(t, "2.0.0", after)

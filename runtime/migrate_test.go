@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -17,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -347,6 +349,31 @@ func TestMigrationPassesOverHooksOfAPolicy(t *testing.T) {
 	})
 }
 
+// A schedule goes by publication: that of the version that instances leave is not asked where
+// it would be in the other, and stays.
+func TestAScheduleHoldsUpNoMigration(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		versioned := func(version string) string {
+			return strings.Replace(scheduledDoc("hourly", version, "{every: PT1H}"), "{set: '${ {got: .} }'}", "{listen: {to: {one: {with: {type: go}}}}}", 1)
+		}
+		n := start(t, fresh(), nil, versioned("1.0.0"), versioned("1.1.0"))
+		const schedule = "schedule.t.hourly.1.1.0"
+		eventually(t, "the schedule", func() bool { return n.schedule(t, schedule).Status == snapshot.Waiting })
+		n.begin(t, "i", "t/hourly", nil)
+		n.until(t, "i", status("waiting"))
+		r, err := n.rt.Migrate(t.Context(), definition.Migration{Name: "t/hourly", From: "1.1.0", To: "1.0.0"})
+		if err != nil || r.Live != 1 || r.Moved != 1 || r.Left != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		for id, want := range map[string]string{"i": "1.0.0", schedule: "1.1.0"} {
+			if s, err := n.store.Writer.Load(t.Context(), id); err != nil || s.Definition.Version != want || s.Status != snapshot.Waiting {
+				t.Errorf("%s is %s under %s: %v", id, s.Status, s.Definition.Version, err)
+			}
+		}
+	})
+}
+
 // What instances hold must be what the new version declares its search attributes to be: else
 // the turn that moves one could not be written, and would fault it. None is moved.
 func TestMigrationToOtherAttributesIsRefused(t *testing.T) {
@@ -412,6 +439,42 @@ func TestAMigrationReadsItsVersion(t *testing.T) {
 		r, err := n.rt.CompareVersions(t.Context(), "t/order", "1.0.0", "2.0.0")
 		if err != nil || r.Live != 3 || l.rows.Load() != 3 {
 			t.Errorf("%d are live, %d rows are read: %v", r.Live, l.rows.Load(), err)
+		}
+	})
+}
+
+// All of them or none: where so many are live that they cannot all be looked at while somebody
+// waits for an answer, none is moved, who asks is told what moves them, and a comparison says
+// what it has seen.
+func TestAMigrationAnswersInTime(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) { return 1, nil }, orderOne, orderTwo)
+		const instances = 6
+		for i := range instances {
+			first := signal.Start{Definition: "t/order", Version: "1.0.0", Input: json.RawMessage(`{"order":"o"}`)}
+			if _, _, err := n.rt.Start(t.Context(), fmt.Sprint("i-", i), first, nil); err != nil {
+				t.Fatal(err)
+			}
+			n.until(t, fmt.Sprint("i-", i), func(i projections.Instance) bool { return i.Position == "paid" })
+		}
+		slow, now := *n.rt.Migrator, time.Now()
+		slow.Now = func() time.Time { // each look takes a while
+			now = now.Add(service.MaxCensus / 6)
+			return now
+		}
+		m := definition.Migration{Name: "t/order", From: "1.0.0", To: "2.0.0", Pointers: orderMap}
+		r, err := slow.Migrate(t.Context(), m)
+		if code(t, err, "migration.too-many"); r.Moved != 0 || !strings.Contains(err.Error(), "bulk plan migrate --definition t/order --version 1.0.0 --to 2.0.0") {
+			t.Errorf("%+v, %v", r, err)
+		}
+		r, err = slow.CompareVersions(t.Context(), "t/order", "1.0.0", "2.0.0")
+		if err != nil || !r.More || r.Live == 0 || r.Live >= instances || len(r.Changes) == 0 || len(r.Positions) == 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		r, err = n.rt.Migrate(t.Context(), m)
+		if err != nil || r.More || r.Moved != instances {
+			t.Errorf("%+v, %v", r, err)
 		}
 	})
 }

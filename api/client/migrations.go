@@ -49,6 +49,7 @@ type MigrationReport struct {
 	Moved     int                `json:"moved" doc:"By this request."`
 	Left      int                `json:"left" doc:"Live and not moved yet: send the request again."`
 	Waiting   int                `json:"waiting" doc:"Of those left: they are in hooks of a policy, and can be moved when they rest."`
+	More      bool               `json:"more,omitempty" doc:"More may be live than could be looked at in time: live, left, waiting and positions are of those that were."`
 }
 
 // CompareVersions says how two versions of a definition differ, and what a

@@ -97,8 +97,10 @@ func migrateInstancesCommand(a *app) *cobra.Command {
 diff --json prints. Equal pointers of the same kind of task need no entry, and a
 task takes those inside it along. When any instance is live where the map leads
 nowhere, none is moved; those in a hook of a policy stay until they rest in a
-state. A migration that was interrupted goes on when it is
-asked for again.`,
+state. A migration that was interrupted goes on when it is asked for again.
+
+So many that they cannot be looked at in 30 seconds are moved by bulk plan
+migrate.`,
 		Args: cobra.ExactArgs(3),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			pointers, err := a.given.pointerMap(file)
@@ -163,7 +165,11 @@ func (p *page) showReport(r client.MigrationReport) error {
 	if err := p.showChanges(r); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "\nlive instances of %s: %d\n", r.From.Version, r.Live)
+	more := ""
+	if r.More {
+		more = ", and perhaps more that could not be looked at in time"
+	}
+	fmt.Fprintf(p.out, "\nlive instances of %s: %d%s\n", r.From.Version, r.Live, more)
 	if len(r.Positions) == 0 {
 		return nil
 	}
@@ -182,7 +188,7 @@ func (p *page) showReport(r client.MigrationReport) error {
 	if err := t.end(len(r.Positions), "", ""); err != nil {
 		return err
 	}
-	if stuck {
+	if stuck || r.More {
 		_, err := fmt.Fprintln(p.out, "a migration would be refused")
 		return err
 	}

@@ -197,7 +197,7 @@ func (b *Bulk) act(ctx context.Context, asked *backend.BulkAsked, actor string) 
 		return func(ctx context.Context, i *backend.BulkItem) (engine.Disposition, error) {
 			moved, err := b.Migrator.migrate(ctx, plan, i.Target, i.Version, actor)
 			if err == nil && !moved {
-				err = problem.New(problem.Conflict, codeChanged, "instance %s is closed or under another version", i.Target)
+				err = problem.New(problem.Conflict, codeChanged, "instance %s is closed, a schedule, or under another version", i.Target)
 			}
 			return engine.Applied, err
 		}, err

@@ -23,9 +23,16 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// MaxMigration bounds how long one call of Migrate moves instances. What is
-// left by then is for the next call.
-const MaxMigration = 20 * time.Second
+// Limits of a call. Together, with what it waits for memory, they are less than the 90 seconds
+// in which the API writes an answer: what comes later is heard by nobody.
+const (
+	// MaxCensus bounds how long one call of Migrate looks where the live instances are,
+	// from its beginning on. None is moved unless it has seen all.
+	MaxCensus = 30 * time.Second
+	// MaxMigration bounds how long one call of Migrate moves instances. What is
+	// left by then is for the next call.
+	MaxMigration = 20 * time.Second
+)
 
 // CompareVersions says how two versions of a definition differ, and what a
 // migration would do to live instances when tasks that moved are mapped to
@@ -38,16 +45,18 @@ func (g *Migrator) CompareVersions(ctx context.Context, name, from, to string) (
 // each in a turn of its own, suspended and faulted ones included (E8). It
 // moves none when any of them is live where the map leads nowhere; an instance
 // that goes there meanwhile ends the call, and those moved before stay moved.
-// Those in hooks of a policy stay, and hold up nobody else.
+// Those in hooks of a policy stay, and hold up nobody else; schedules are not among them.
 // Calling again goes on with those that are left. It is safe beside running
 // nodes and signals: whoever commits second decides again.
 //
-// A dry run without a map is told by the map that the changes suggest.
+// A dry run without a map is told by the map that the changes suggest, and says
+// whether more are live than it could look at.
 //
-// Problems: definition.unknown, migration.invalid, migration.unmapped with
-// every position and its instances.
+// Problems: definition.unknown, migration.invalid, migration.too-many,
+// migration.unmapped with every position and its instances.
 func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error) {
 	var report definition.MigrationReport
+	until := g.Now().Add(MaxCensus)
 	from, err := g.Definitions.Find(ctx, m.Name, m.From)
 	if err != nil {
 		return report, err
@@ -69,15 +78,15 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 	if err != nil {
 		return report, err
 	}
-	ids, err := g.census(ctx, plan, &report)
+	ids, err := g.census(ctx, plan, &report, until)
 	if err != nil || m.DryRun {
 		return report, err
 	}
-	if err := unmapped(&report); err != nil {
+	if err := cmp.Or(tooMany(&report), unmapped(&report)); err != nil {
 		return report, err
 	}
 	report.Waiting = 0 // it is found out by the attempt
-	until := g.Now().Add(MaxMigration)
+	until = g.Now().Add(MaxMigration)
 	for _, id := range ids {
 		if g.Now().After(until) {
 			break
@@ -100,56 +109,106 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 // live are the statuses of instances that are not closed.
 var live = []snapshot.Status{snapshot.Pending, snapshot.Running, snapshot.Waiting, snapshot.Suspended, snapshot.Faulted}
 
-// census finds the live instances of the old version and counts where they
-// are. An instance whose status changes while it looks may be missed; it is
-// found by the next call.
-func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, report *definition.MigrationReport) ([]string, error) {
-	counts := map[migration.Position]int{}
-	seen := map[string]bool{}
-	var ids []string
+// census is a look at the live instances of the old version, at where they are, while its
+// time lasts.
+type census struct {
+	g      *Migrator
+	plan   *definition.MigrationPlan
+	report *definition.MigrationReport
+	until  time.Time
+	ids    []string
+	seen   map[string]bool
+	counts map[migration.Position]int
+}
+
+// census finds the live instances of the old version and counts where they are. An instance
+// whose status changes while it looks may be missed; it is found by the next call. Where its
+// time is over before it has seen all, the report says that there may be more.
+func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, report *definition.MigrationReport, until time.Time) ([]string, error) {
+	c := &census{g: g, plan: plan, report: report, until: until, seen: map[string]bool{}, counts: map[migration.Position]int{}}
 	for _, status := range live {
-		q := backend.InstanceQuery{Definition: report.From.Name, Version: report.From.Version, Status: string(status), Live: true, Limit: projections.MaxLimit}
-		for {
-			page, err := g.Instances.Instances(ctx, q)
-			if err != nil {
-				return nil, err
-			}
-			for i := range page.Items {
-				row := &page.Items[i]
-				if seen[row.ID] {
-					continue
-				}
-				seen[row.ID] = true
-				s, err := g.Operator.Snapshot(ctx, row.ID)
-				if err != nil {
-					return nil, err
-				}
-				if s.Status.Closed() || s.Definition.Alone() != report.From {
-					continue
-				}
-				ids = append(ids, row.ID)
-				places := plan.Positions(s)
-				for _, p := range places {
-					counts[p]++
-				}
-				if len(places) > 0 && places[0].Passing {
-					report.Waiting++
-				}
-			}
-			if q.After = page.Next; q.After == "" {
-				break
-			}
+		if err := c.of(ctx, status); err != nil {
+			return nil, err
 		}
 	}
-	report.Live, report.Left = len(ids), len(ids)
-	order := slices.Collect(maps.Keys(counts))
+	report.Live, report.Left = len(c.ids), len(c.ids)
+	order := slices.Collect(maps.Keys(c.counts))
 	sort.Slice(order, func(a, b int) bool {
 		return cmp.Or(cmp.Compare(order[a].Pointer, order[b].Pointer), cmp.Compare(order[a].Problem, order[b].Problem)) < 0
 	})
 	for _, p := range order {
-		report.Positions = append(report.Positions, definition.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Passing: p.Passing, Instances: counts[p]})
+		report.Positions = append(report.Positions, definition.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Passing: p.Passing, Instances: c.counts[p]})
 	}
-	return ids, nil
+	return c.ids, nil
+}
+
+// of looks at the instances of a status.
+func (c *census) of(ctx context.Context, status snapshot.Status) error {
+	from := c.report.From
+	q := backend.InstanceQuery{Definition: from.Name, Version: from.Version, Status: string(status), Live: true, Limit: projections.MaxLimit}
+	for !c.over() {
+		page, err := c.g.Instances.Instances(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if c.over() {
+				return nil
+			}
+			if err := c.look(ctx, page.Items[i].ID); err != nil {
+				return err
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	return nil
+}
+
+// over says whether time is over before what comes next is looked at.
+func (c *census) over() bool {
+	c.report.More = c.report.More || c.g.Now().After(c.until)
+	return c.report.More
+}
+
+// look counts where an instance is.
+func (c *census) look(ctx context.Context, id string) error {
+	if c.seen[id] {
+		return nil
+	}
+	c.seen[id] = true
+	s, err := c.g.Operator.Snapshot(ctx, id)
+	if err != nil || !movable(&s, c.report.From) {
+		return err
+	}
+	c.ids = append(c.ids, id)
+	places := c.plan.Positions(s)
+	for _, p := range places {
+		c.counts[p]++
+	}
+	if len(places) > 0 && places[0].Passing {
+		c.report.Waiting++
+	}
+	return nil
+}
+
+// tooMany is the problem of live instances that could not all be looked at: whether all of them
+// can be moved is not known, so none is.
+func tooMany(report *definition.MigrationReport) error {
+	if !report.More {
+		return nil
+	}
+	return problem.New(problem.TooLarge, "migration.too-many", "%d live instances of %s@%s were looked at in %s, and there may be more; none is moved",
+		report.Live, report.From.Name, report.From.Version, MaxCensus).
+		WithHint("move each that can be by a plan, which names the others: engine-node bulk plan migrate --definition %s --version %s --to %s --map FILE",
+			report.From.Name, report.From.Version, report.To.Version)
+}
+
+// movable says whether an instance is one that a migration moves. What keeps the schedule of
+// a version is not: a schedule goes from version to version by their publication.
+func movable(s *snapshot.Snapshot, from snapshot.Definition) bool {
+	return !s.Status.Closed() && s.Schedule == nil && s.Definition.Alone() == from
 }
 
 // unmapped is the problem of positions that lead nowhere.
@@ -170,8 +229,8 @@ func unmapped(report *definition.MigrationReport) error {
 	return p
 }
 
-// errElsewhere says that an instance needs no migration any more.
-var errElsewhere = errors.New("service: closed, or under another version")
+// errElsewhere says that an instance needs no migration, or none any more.
+var errElsewhere = errors.New("service: closed, a schedule, or under another version")
 
 // migrate moves one instance that has a version, 0 = any; moved is false when there was
 // nothing to move.
@@ -184,7 +243,7 @@ func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, 
 		if err := ChangedSince(snap, version); err != nil {
 			return nil, err
 		}
-		if snap.Status.Closed() || snap.Definition.Alone() != from {
+		if !movable(snap, from) {
 			return nil, errElsewhere
 		}
 		return plan.Migrate(*snap, in)

@@ -49,6 +49,10 @@ const (
 // a policy is published.
 const PolicyMargin = 24 * time.Hour
 
+// ScheduleMargin is how long after the end of an instance that kept a schedule a run may have
+// begun of whose end that one is yet to hear, in which clocks of nodes differ, too.
+const ScheduleMargin = 24 * time.Hour
+
 // AppendOnly is the refusal of KeptAudit to who is not the owner of the database.
 func AppendOnly() error {
 	return problem.New(problem.Denied, "audit.append-only", "this user may not delete from the audit: its owner may").

@@ -41,6 +41,7 @@ var needs = map[string]string{
 	"tokens are purged after their end, each with its audit":                  "Retention",
 	"rows of the audit are purged by who may, and a row says so":              "Retention",
 	"a policy is purged when no instance is kept that went by it":             "Retention",
+	"an instance that kept a schedule is purged beside runs long after it":    "Retention",
 	"old dead letters are found but those of what lives":                      "Retention",
 	"edits of a dead letter stay beside what died":                            "Audit",
 	"a replay is of the newest edit, and leaves the edits":                    "Audit",

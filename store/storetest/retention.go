@@ -131,6 +131,36 @@ var retentionCases = map[string]func(*testCase){
 		equal(k, len(versions), 2)
 		publish(name, "4.0.0", 4, 30) // behind the one that is left
 	},
+	"an instance that kept a schedule is purged beside runs long after it": func(k *testCase) {
+		const day = 24 * time.Hour
+		run := func(id, parent string, begun time.Time) {
+			c := turn(id, 1)
+			c.Rows.Instance.Definition, c.Rows.Instance.ParentID, c.Rows.Instance.StartedAt = "d", parent, begun
+			k.commit(c)
+		}
+		end := func(id string, version int64) {
+			c := turn(id, version)
+			c.Rows.Instance.Definition, c.Rows.Instance.Status, c.Rows.Instance.EndedAt = "d", "cancelled", at
+			k.commit(c)
+		}
+		purge := func(want int) {
+			k.Helper()
+			n, err := k.s.Retention.Purge(k.ctx, at.Add(20*day), 10)
+			k.ok(err)
+			equal(k, n, want)
+		}
+		end("schedule.d.0", 1)
+		end("schedule.d.1", 1)
+		run("later", "schedule.d.2", at.Add(10*day))
+		run("late", "schedule.d.1", at.Add(10*day)) // its start lay in the queue
+		purge(1)
+		end("schedule.d.0", 1)
+		run("before", "schedule.d.2", at.Add(-day))
+		purge(0)
+		end("before", 2)
+		end("late", 2)
+		purge(4)
+	},
 	"old dead letters are found but those of what lives": func(k *testCase) {
 		for id, status := range map[string]string{"i-ended": "completed", "i-live": "waiting", "i-faulted": "faulted"} {
 			c := turn(id, 1)

@@ -40,7 +40,8 @@ func (t *data) passesOn(i projections.Instance) bool {
 		return false
 	}
 	for _, c := range t.instances {
-		if c.row.Definition == i.Definition && c.row.EndedAt.IsZero() && strings.HasPrefix(c.row.ParentID, "schedule.") {
+		open := c.row.Definition == i.Definition && c.row.EndedAt.IsZero() && strings.HasPrefix(c.row.ParentID, "schedule.")
+		if open && (c.row.ParentID == i.ID || !c.row.StartedAt.After(i.EndedAt.Add(backend.ScheduleMargin))) {
 			return true
 		}
 	}

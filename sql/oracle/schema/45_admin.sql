@@ -389,7 +389,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
               WHERE I.ENDED_ON_UTC < p_ended_before_utc AND I.STATUS IN ('completed', 'cancelled', 'compensated')
                 AND NOT EXISTS (SELECT 1 FROM WF_STREAM S WHERE CASE WHEN S.PROCESSED = 0 THEN S.INSTANCE_ID END = I.INSTANCE_ID)
                 AND NOT (I.INSTANCE_ID LIKE 'schedule.%' AND EXISTS (SELECT 1 FROM WF_INSTANCES C
-                         WHERE CASE WHEN C.ENDED_ON_UTC IS NULL THEN C.DEFINITION END = I.DEFINITION AND C.PARENT_ID LIKE 'schedule.%'))
+                         WHERE CASE WHEN C.ENDED_ON_UTC IS NULL THEN C.DEFINITION END = I.DEFINITION AND C.PARENT_ID LIKE 'schedule.%'
+                           AND (C.PARENT_ID = I.INSTANCE_ID OR C.STARTED_ON_UTC IS NULL OR C.STARTED_ON_UTC - INTERVAL '1' DAY <= I.ENDED_ON_UTC)))
               ORDER BY I.ENDED_ON_UTC) LOOP
       EXIT WHEN v_count >= p_most;
       v_count := v_count + purged(V.INSTANCE_ID, p_reason, p_ended_before_utc);
