@@ -36,9 +36,14 @@ func pretty(v any) string {
 	return out.String()
 }
 
-// list takes apart what a person wrote with commas or spaces.
-func list(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
+// list takes apart what a person wrote with commas: a name may have blanks.
+func list(s string) (names []string) {
+	for name := range strings.SplitSeq(s, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func unquoted(s string) string {

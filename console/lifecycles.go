@@ -207,6 +207,9 @@ func (e entityPage) acts(s *shell) h.Node {
 func trigger(v *visit) (string, h.Address, error) {
 	name, reference := v.PathValue("namespace")+"/"+v.PathValue("name"), strings.TrimSpace(v.PostForm.Get("reference"))
 	payload, err := data(v.PostForm.Get("payload"), "the payload")
+	if err == nil && reference == "" {
+		err = problem.New(problem.Invalid, "console.form", "the reference is empty").WithHint("say which object the event is of")
+	}
 	if err != nil {
 		return "", h.Address{}, err
 	}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -81,7 +84,7 @@ skipped.`,
 	f.StringVar(&r.Where, "where", "", `instances: conditions on search attributes and fields: 'amount > 1000 and state = "Review"'`)
 	f.StringVar(&r.Queue, "queue", "", "dead letters: only of this queue: signal, schedule, command")
 	f.StringVar(&r.Instance, "instance", "", "dead letters: only of this instance")
-	f.IntVar(&r.Limit, "limit", 0, fmt.Sprintf("items at most, the newest first (default %d)", backend.MaxBulk))
+	f.IntVar(&r.Limit, "limit", 0, fmt.Sprintf("items at most: instances the newest, dead letters the oldest (default %d)", backend.MaxBulk))
 	f.BoolVar(&compensates, "compensate", false, "cancel: compensate what each instance has done, the last first")
 	f.StringVar(&r.To, "to", "", "migrate: the version to move to")
 	f.StringVar(&file, "map", "", "migrate: file of a JSON object of old JSON pointers to new ones")
@@ -99,10 +102,15 @@ and fails the command; so does a stop by somebody else.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			b, r := progressOf(a), client.BulkRunRequest{Begin: true}
+			ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+			defer restore()
 			for {
 				p, err := client.NewBulk(c).Run(ctx, args[0], r)
 				if err != nil {
 					b.end()
+					if ctx.Err() != nil {
+						return interrupted(c, a.self, args[0])
+					}
 					return err
 				}
 				b.show(&p)
@@ -128,6 +136,21 @@ and fails the command; so does a stop by somebody else.`,
 		}),
 	}
 }
+
+// interrupted stops the plan that a person has interrupted: nobody goes on with it.
+func interrupted(c *client.Client, self, plan string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), interruptedFor)
+	defer cancel()
+	p, err := client.NewBulk(c).Stop(ctx, plan)
+	if err != nil {
+		return err
+	}
+	return problem.New(problem.Conflict, "bulk.stopped", "the run of plan %s was interrupted: %d of its %d items are open", p.ID, p.Open, p.Planned).
+		WithHint("%s bulk run %s goes on", self, p.ID)
+}
+
+// interruptedFor is how long it may take to stop a plan.
+const interruptedFor = 10 * time.Second
 
 func stopBulkCommand(a *app) *cobra.Command {
 	return &cobra.Command{

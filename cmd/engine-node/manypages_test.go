@@ -61,7 +61,7 @@ func TestAnOutageIsMendedAtTheConsole(t *testing.T) {
 	if err := leaveOutage(t.Context(), parts.Writer, true); err != nil { // one that is in no plan
 		t.Fatal(err)
 	}
-	olga.page("/bulk/"+discard, "60 in all", "with the text <code>old-shop</code>", "the old shop is closed", `<code>signal.foreign</code>`, "What is not in it is not touched", "l-409")
+	olga.page("/bulk/"+discard, "60 in all", "with the text <code>old-shop</code>", "the old shop is closed", `<code>signal.foreign</code>`, "What is not in it is not touched", "l-350")
 	if page := vera.refused(http.StatusOK, "/bulk/"+discard, "60 in all"); page == "" {
 		t.Error("who may look sees nothing")
 	}

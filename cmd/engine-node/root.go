@@ -348,12 +348,12 @@ func (a *app) report(p *problem.Error) {
 		fmt.Fprintf(a.err, "%s\n", b)
 		return
 	}
-	fmt.Fprintf(a.err, "error: %s [%s]\n", detail, p.Code)
+	fmt.Fprintf(a.err, "error: %s [%s]\n", ownLines(detail), p.Code)
 	for _, w := range p.Where {
-		fmt.Fprintf(a.err, "  %s\n", w)
+		fmt.Fprintf(a.err, "  %s\n", ownLines(w.String()))
 	}
 	if p.Hint != "" {
-		fmt.Fprintf(a.err, "hint: %s\n", p.Hint)
+		fmt.Fprintf(a.err, "hint: %s\n", ownLines(p.Hint))
 	}
 }
 

@@ -42,6 +42,9 @@ func oneLine(s string) string {
 	return b.String()
 }
 
+// ownLines is a text of which no line looks as one of ours, a hint say: names in it are others'.
+func ownLines(s string) string { return strings.ReplaceAll(s, "\n", "\n  ") }
+
 // terminal is where the program prints: lines and tabs go through, other control
 // characters are escaped.
 type terminal struct {

@@ -241,7 +241,7 @@ func (w *watcher) documents(files []string) []definition.Document {
 var definitionKey, policyKey = begins("document|lifecycle|policy"), begins("policy")
 
 func begins(with string) *regexp.Regexp {
-	return regexp.MustCompile(strings.ReplaceAll(`(?m)^(KEY)[ \t]*:|^[ \t]*["'](KEY)["'][ \t]*:|^\s*\{\s*["']?(KEY)["']?\s*:`, "KEY", with))
+	return regexp.MustCompile(strings.ReplaceAll(`(?m)^\x{FEFF}?(KEY)[ \t]*:|^\x{FEFF}?[ \t]*["'](KEY)["'][ \t]*:|^\x{FEFF}?\s*\{\s*["']?(KEY)["']?\s*:`, "KEY", with))
 }
 
 // definition reads a file that looks like a definition.

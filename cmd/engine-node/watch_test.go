@@ -43,7 +43,7 @@ func TestAWatchTriesAgainWhatIsRefusedForNow(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	write := func(name string) {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("document: {}\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("\uFEFFdocument: {}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

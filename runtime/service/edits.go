@@ -291,5 +291,10 @@ func (l *DeadLetters) ask(ctx context.Context, d projections.DeadLetter, edit ba
 	if errors.Is(err, store.ErrTaken) {
 		return problem.New(problem.Conflict, "command.taken", "command %d of %s is performed meanwhile", row.Position, row.InstanceID)
 	}
+	if problem.CodeOf(err) == settled.Code { // by another replay, which takes the letter away
+		if done, _ := l.Recorded(ctx, row.InstanceID, once); done {
+			return nil
+		}
+	}
 	return err
 }
