@@ -312,6 +312,46 @@ func TestAPlanReplaysTheOldestFirst(t *testing.T) {
 	})
 }
 
+// lockedLetters notes what is replayed, and refuses one letter for now, once.
+type lockedLetters struct {
+	backend.DeadLetterStore
+	refused bool
+	ids     []string
+}
+
+func (r *lockedLetters) Replay(ctx context.Context, id string, edit int64, body []byte, by ...store.Audit) error {
+	if id == "l0" && !r.refused {
+		r.refused = true
+		return problem.New(problem.Unavailable, "store.locked", "somebody has it")
+	}
+	r.ids = append(r.ids, id)
+	return r.DeadLetterStore.Replay(ctx, id, edit, body, by...)
+}
+
+// One that cannot be sent for now holds up what came behind it to the same instance, and nobody else.
+func TestAPlanHoldsUpOneInstanceAlone(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n, _ := outOfOrder(t, fresh())
+		b := bulkOf(n)
+		for i, instance := range []string{"f0", "f1", "f0"} {
+			l := &projections.DeadLetter{ID: fmt.Sprint("l", i), InstanceID: instance, Queue: "signal", Reason: "signal.not-json", Envelope: []byte("no JSON"), DiedAt: time.Now()}
+			if err := n.store.Writer.Commit(t.Context(), store.Change{DeadLetter: l}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refuses := &lockedLetters{DeadLetterStore: b.DeadLetters.DeadLetters}
+		all := *b.DeadLetters
+		all.DeadLetters = refuses
+		b.DeadLetters = &all
+		id := plan(t, b, backend.BulkAsked{Operation: backend.BulkReplay, ErrorCode: "signal.not-json"})
+		finish(t, b, id)
+		if got := strings.Join(refuses.ids, " "); got != "l1 l0 l2" {
+			t.Errorf("sent as %s", got)
+		}
+	})
+}
+
 // What somebody edits after the plan was made is neither sent nor thrown away by it.
 func TestAPlanLeavesWhatIsEditedSince(t *testing.T) {
 	t.Parallel()

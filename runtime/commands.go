@@ -143,9 +143,9 @@ func (a *acknowledger) change(ctx context.Context, at place, entry, actor string
 			}
 		}
 		switch {
-		case unknown && entry == entryCommandRetried && problem.CodeOf(err) == "command.taken":
-			err = nil // a node tries it
-		case unknown && problem.KindOf(err) == problem.Unavailable: // it cannot be looked at
+		case unknown && entry == entryCommandRetried && (problem.CodeOf(err) == "command.taken" || problem.CodeOf(err) == "command.settled"):
+			err = nil // a node tries it, or has done it
+		case unknown && err != nil && entry == entryCommandRetried, unknown && problem.KindOf(err) == problem.Unavailable: // by our own, or it cannot be looked at
 			err = store.Unknown(err)
 		}
 		if err != nil {

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,7 +95,7 @@ func counters(name, help, label string, values ...string) *prometheus.CounterVec
 	return vec
 }
 
-// scrapeTimeout bounds each of the queries that a scrape makes: all of them take less than a scrape may.
+// scrapeTimeout bounds the queries that a scrape makes, side by side.
 const scrapeTimeout = 2 * time.Second
 
 // Collect implements prometheus.Collector. The queues are asked when somebody
@@ -105,18 +107,22 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	if m.r.Store.Backlog == nil {
 		return
 	}
-	unmeasured := 0
+	var unmeasured atomic.Int64
+	var parts sync.WaitGroup
 	for what, measure := range map[string]func(context.Context, chan<- prometheus.Metric) error{
 		"queues": m.collectQueues, "gaps": m.collectGaps, "commands that no node performs": m.collectUnserved, "instances": m.collectOpen,
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-		if err := measure(ctx, ch); err != nil {
-			m.r.Log.Warn(what+" cannot be measured", "error", err)
-			unmeasured++
-		}
-		cancel()
+		parts.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+			defer cancel()
+			if err := measure(ctx, ch); err != nil {
+				m.r.Log.Warn(what+" cannot be measured", "error", err)
+				unmeasured.Add(1)
+			}
+		})
 	}
-	ch <- prometheus.MustNewConstMetric(m.unmeasured, prometheus.GaugeValue, float64(unmeasured))
+	parts.Wait()
+	ch <- prometheus.MustNewConstMetric(m.unmeasured, prometheus.GaugeValue, float64(unmeasured.Load()))
 }
 
 func (m *metrics) collectGaps(ctx context.Context, ch chan<- prometheus.Metric) error {

@@ -39,7 +39,6 @@ var troubles = []trouble{
 	{alert: "DeadLettersAreNotTold", series: map[string]string{`aqueduct_dead_letters_untold_total{}`: rising}, at: "77m", labels: map[string]string{}},
 	{alert: "DatabaseIsNotMeasured", series: map[string]string{`aqueduct_database_unmeasured{}`: "4x400"}, at: "63m", labels: map[string]string{"node": "node-1"}},
 	{alert: "QueueIsPaused", series: map[string]string{`aqueduct_queue_paused_seconds{class="paused",queue="signal"}`: "61x400"}, at: "61m", labels: map[string]string{"queue": "signal", "class": "paused"}, other: true},
-	{alert: "CommandsAreUnserved", series: map[string]string{`aqueduct_commands_unserved{}`: "1x400"}, at: "72m", labels: map[string]string{}},
 	{alert: "CommandsAreGivenUp", series: map[string]string{`aqueduct_commands_given_up_total{}`: once}, at: "61m", labels: map[string]string{}},
 	{alert: "ScheduleWasMissed", series: map[string]string{`aqueduct_schedule_missed_total{}`: once}, at: "61m", labels: map[string]string{}},
 	{alert: "WaitWasResent", series: map[string]string{`aqueduct_waits_resent_total{}`: once}, at: "61m", labels: map[string]string{}},

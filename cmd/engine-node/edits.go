@@ -444,7 +444,7 @@ func replayEach(ctx context.Context, a *app, c *client.Client, ids []string, pau
 			return err
 		}
 	}
-	return last
+	return cmp.Or(last, ctx.Err())
 }
 
 // ended is how many of those that were named have failed, and are left, when an error ends it:

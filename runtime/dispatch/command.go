@@ -60,12 +60,11 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if stop.Err() != nil {
 		return delivery.Release(ctx, context.Canceled)
 	}
-	since := env.OccurredAt
-	if row.Attempts == 0 && row.NextAttemptAt.IsZero() && row.LastError != "" { // it is a dead letter that was replayed, however old
-		since = d.Now()
+	if replayed(row, env) { // which may be old
+		env.OccurredAt = d.Now()
 	}
-	if !d.reserve(j, since) {
-		return d.Record.put(ctx, delivery, j, row)
+	if !d.reserve(j, env.OccurredAt) {
+		return d.Record.put(ctx, delivery, j, row, env)
 	}
 	if err := d.Record.claim(ctx, delivery, j, row); err != nil {
 		if errors.Is(err, store.ErrUnknown) {
@@ -80,6 +79,15 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	}
 	d.Launch(j)
 	return nil
+}
+
+// replayed says that an announcement is a dead letter that was sent again, as it was when its command was given up.
+// Rows of older versions do not say when that was.
+func replayed(row projections.Entry, env signal.Envelope) bool {
+	if row.GivenUpAt.IsZero() {
+		return row.Attempts == 0 && row.NextAttemptAt.IsZero() && row.LastError != ""
+	}
+	return !env.OccurredAt.After(row.GivenUpAt)
 }
 
 // Entry is what a stream has at a position; ok is false when that is nothing.

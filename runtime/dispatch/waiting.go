@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -70,7 +71,9 @@ func (r Record) begin(ctx context.Context, jobs []*Job) error {
 // known whether anybody wants it still.
 func (r Record) uncounted(ctx context.Context, j *Job) bool {
 	j.Counted = false
-	return retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, r.Node)}}) }) == nil
+	claim := j.hold(r.Node, r.Node)
+	claim.Unknown = true // there it is done
+	return retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{claim}}) }) == nil
 }
 
 // Delays after which a command is looked at again for which no node had room.
@@ -81,15 +84,21 @@ const (
 
 // put sends the announcement of a command for which this node has no room once
 // more, for later: the older the command, the later. That is no attempt at it.
-func (r Record) put(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
+func (r Record) put(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry, env signal.Envelope) error {
 	m, now := delivery.Message(), r.Now()
+	body, err := env.Encode() // as it was, or of a dead letter that was replayed: it says since when
+	if err != nil {
+		return err
+	}
 	if !j.Late.After(now) {
 		r.GivenUp.Inc()
 		return r.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.To.Target))
 	}
 	delay := min(max(now.Sub(row.CreatedAt)/2, putDelay), putDelayMax)
 	r.Crowded.Inc()
-	return delivery.Commit(ctx, store.Change{Send: []store.Send{m.Again(now.Add(delay), m.Attempts)}})
+	again := m.Again(now.Add(delay), m.Attempts)
+	again.Body = body
+	return delivery.Commit(ctx, store.Change{Send: []store.Send{again}})
 }
 
 // giveBackBatch is how many commands one commit gives back.
@@ -139,12 +148,17 @@ func (d *Dispatcher) expired(jobs []*Job) {
 
 // giveUpWaiting ends a command that was not sent, unless somebody has spoken of it, or ended it, while it waited.
 func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
-	row, ok, err := d.Record.Entry(ctx, j.Instance, j.position)
-	if err != nil || !ok || row.ClaimedBy != d.Node {
+	wanted := false
+	err := retryCommit(ctx, func() error {
+		row, ok, err := d.Record.Entry(ctx, j.Instance, j.position)
+		wanted = ok && row.ClaimedBy == d.Node && row.Attempts == j.failures
+		return err
+	})
+	if err != nil || !wanted {
 		return err
 	}
 	d.GivenUp.Inc()
-	j.unknown = j.unknown || j.deliveries > 0 // its consumer has got it before
+	j.unknown = j.unknown || j.inside || j.deliveries > 0 // it was done in part, or its consumer has got it before
 	e := notSent(j.Why)
 	if j.command.Token == "" {
 		return d.Record.undelivered(ctx, j, e)

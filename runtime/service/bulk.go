@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -235,6 +236,8 @@ type bulkRun struct {
 	action  string // as the audit has it
 	actor   string
 	because string
+	held    []string // instances of which something cannot be done for now, where it is done in order
+	stuck   bool     // nobody knows of which
 }
 
 // step does open items until its time is over. What cannot be done for now is left to
@@ -268,9 +271,6 @@ func (r *bulkRun) step(ctx context.Context) error {
 		done += len(settled)
 		if r.plan, err = r.find(ctx, r.plan.ID); err != nil {
 			return err
-		}
-		if failed != nil && r.inOrder() {
-			break
 		}
 	}
 	if done > 0 {
@@ -309,9 +309,28 @@ func (r *bulkRun) end(ctx context.Context) error {
 	return err
 }
 
-// inOrder says that items are done one by one, and none before another that cannot be done for now:
-// dead letters of one instance are what came first, and what came then.
+// inOrder says that items are done one by one, and none before another of its instance that cannot be done
+// for now: dead letters of one are what came first, and what came then.
 func (r *bulkRun) inOrder() bool { return r.action == backend.BulkReplay }
+
+// hold has those that come behind an item of the same instance left to the next step.
+func (r *bulkRun) hold(ctx context.Context, i *backend.BulkItem) {
+	switch l, err := r.DeadLetters.DeadLetters.DeadLetter(ctx, i.Target); {
+	case err == nil && l.InstanceID != "":
+		r.held = append(r.held, l.InstanceID)
+	case err != nil && !errors.Is(err, store.ErrNotFound): // of whichever
+		r.stuck = true
+	}
+}
+
+// behind says whether an item is one of those.
+func (r *bulkRun) behind(ctx context.Context, i *backend.BulkItem) bool {
+	if r.stuck || len(r.held) == 0 {
+		return r.stuck
+	}
+	l, err := r.DeadLetters.DeadLetters.DeadLetter(ctx, i.Target)
+	return err == nil && slices.Contains(r.held, l.InstanceID)
+}
 
 // all does items, several at once, and returns those of which it is known what has
 // become of them, with the first error of the others.
@@ -325,13 +344,13 @@ func (r *bulkRun) all(ctx context.Context, items []backend.BulkItem) (settled []
 	for range count {
 		workers.Go(func() {
 			for i := range next {
-				mu.Lock()
-				behind := first != nil && r.inOrder()
-				mu.Unlock()
-				if behind {
+				if r.inOrder() && r.behind(ctx, &i) {
 					continue
 				}
 				err := r.one(ctx, &i)
+				if err != nil && r.inOrder() {
+					r.hold(ctx, &i)
+				}
 				mu.Lock()
 				if err == nil {
 					settled = append(settled, i)

@@ -278,8 +278,10 @@ func (l *DeadLetters) ask(ctx context.Context, d projections.DeadLetter, edit ba
 	_, err = l.Pump.Submit(ctx, turn.Signal{
 		Envelope: env, Now: now, Alone: true,
 		Decide: func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-			if now, ok, err := l.Commands.Entry(ctx, row.InstanceID, row.Position); err != nil || !ok || *now.Processed {
-				return nil, errors.Join(settled, err)
+			if now, ok, err := l.Commands.Entry(ctx, row.InstanceID, row.Position); err != nil {
+				return nil, err
+			} else if !ok || *now.Processed {
+				return nil, settled
 			}
 			return l.Note(def, snap, in, record)
 		},
