@@ -312,14 +312,14 @@ func TestAPlanReplaysTheOldestFirst(t *testing.T) {
 	})
 }
 
-// lockedLetters notes what is replayed, and refuses one letter for now, once.
-type lockedLetters struct {
+// heldUp notes what is replayed, and refuses one letter for now, once.
+type heldUp struct {
 	backend.DeadLetterStore
 	refused bool
 	ids     []string
 }
 
-func (r *lockedLetters) Replay(ctx context.Context, id string, edit int64, body []byte, by ...store.Audit) error {
+func (r *heldUp) Replay(ctx context.Context, id string, edit int64, body []byte, by ...store.Audit) error {
 	if id == "l0" && !r.refused {
 		r.refused = true
 		return problem.New(problem.Unavailable, "store.locked", "somebody has it")
@@ -340,7 +340,7 @@ func TestAPlanHoldsUpOneInstanceAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		refuses := &lockedLetters{DeadLetterStore: b.DeadLetters.DeadLetters}
+		refuses := &heldUp{DeadLetterStore: b.DeadLetters.DeadLetters}
 		all := *b.DeadLetters
 		all.DeadLetters = refuses
 		b.DeadLetters = &all
