@@ -94,7 +94,7 @@ func (s member) sameEpoch(ctx context.Context) error {
 		return nil // nobody here goes by it
 	}
 	now, err := epochIn(ctx, s.db)
-	if err != nil || now == known {
+	if err != nil || now == known || s.epoch.Load() != known { // which a restore of its own raises
 		return err
 	}
 	p := problem.New(problem.Conflict, "store.restored", "the database was restored: node %q is of epoch %d, and the database of %d", s.o.Node, known, now).

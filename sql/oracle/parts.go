@@ -200,13 +200,15 @@ func (s identity) Raise(ctx context.Context) (from, to int64, err error) {
 		return 0, 0, wrap("raise", err)
 	}
 	defer s.leave()
+	known := s.epoch.Swap(0) // it is not ended by its own restore: see sameEpoch
 	err = change(ctx, s.Store, nil, func(session *aq.Session) error {
 		from, to, err = s.raise(ctx, session)
 		return err
 	})
-	if err == nil {
-		s.epoch.CompareAndSwap(from, to)
+	if err == nil && known == from {
+		known = to
 	}
+	s.epoch.Store(known)
 	return from, to, wrap("raise", err)
 }
 
