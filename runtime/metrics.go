@@ -2,8 +2,6 @@ package runtime
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,8 +93,12 @@ func counters(name, help, label string, values ...string) *prometheus.CounterVec
 	return vec
 }
 
-// scrapeTimeout bounds the queries that a scrape makes, side by side.
-const scrapeTimeout = 2 * time.Second
+// Times of the queries that a scrape makes, one after the other: they keep no other reader of a small
+// store waiting. All of them take less than the ten seconds in which a scrape is to be answered.
+const (
+	scrapeTimeout = 6 * time.Second
+	partTimeout   = 2 * time.Second
+)
 
 // Collect implements prometheus.Collector. The queues are asked when somebody
 // scrapes, so a node that nobody watches asks nothing.
@@ -107,22 +109,23 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	if m.r.Store.Backlog == nil {
 		return
 	}
-	var unmeasured atomic.Int64
-	var parts sync.WaitGroup
-	for what, measure := range map[string]func(context.Context, chan<- prometheus.Metric) error{
-		"queues": m.collectQueues, "gaps": m.collectGaps, "commands that no node performs": m.collectUnserved, "instances": m.collectOpen,
+	whole, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	unmeasured := 0
+	for _, part := range []struct {
+		what    string
+		measure func(context.Context, chan<- prometheus.Metric) error
+	}{
+		{"queues", m.collectQueues}, {"instances", m.collectOpen}, {"gaps", m.collectGaps}, {"commands that no node performs", m.collectUnserved},
 	} {
-		parts.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-			defer cancel()
-			if err := measure(ctx, ch); err != nil {
-				m.r.Log.Warn(what+" cannot be measured", "error", err)
-				unmeasured.Add(1)
-			}
-		})
+		ctx, cancel := context.WithTimeout(whole, partTimeout)
+		if err := part.measure(ctx, ch); err != nil {
+			m.r.Log.Warn(part.what+" cannot be measured", "error", err)
+			unmeasured++
+		}
+		cancel()
 	}
-	parts.Wait()
-	ch <- prometheus.MustNewConstMetric(m.unmeasured, prometheus.GaugeValue, float64(unmeasured.Load()))
+	ch <- prometheus.MustNewConstMetric(m.unmeasured, prometheus.GaugeValue, float64(unmeasured))
 }
 
 func (m *metrics) collectGaps(ctx context.Context, ch chan<- prometheus.Metric) error {
