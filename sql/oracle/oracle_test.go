@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,14 +88,22 @@ func standIn(t testing.TB) *ocisim.Database {
 
 func harness(t *testing.T, o Options) storetest.Harness {
 	o = quick(o)
+	var mu sync.Mutex
+	var before []*Store
 	return storetest.Harness{
 		Open: func(ctx context.Context, node string) (backend.Store, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range before {
+				s.ledger.settle() // who joins learns what is noted by then, and the rest with a heartbeat
+			}
 			o := o
 			o.Node = node
 			s, err := Open(ctx, o)
 			if err != nil {
 				return nil, err
 			}
+			before = append(before, s)
 			return s, nil
 		},
 		Kill: func(s backend.Store) {
