@@ -55,6 +55,7 @@ type pacer struct {
 	rates Rates
 	mu    sync.Mutex
 	next  map[string]time.Time // when all that has been admitted would have been, without a burst
+	last  time.Time            // it was asked
 }
 
 func newPacer(r Rates) *pacer { return &pacer{rates: r, next: map[string]time.Time{}} }
@@ -66,6 +67,7 @@ func (p *pacer) admit(what, definition string, now time.Time) (due time.Time) {
 	each := time.Second / time.Duration(rate)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.setBack(now)
 	key := what + " " + definition
 	next, known := p.next[key]
 	if !known && len(p.next) >= pacedMax {
@@ -80,6 +82,16 @@ func (p *pacer) admit(what, definition string, now time.Time) (due time.Time) {
 		return time.Time{}
 	}
 	return due
+}
+
+// setBack follows a clock that has been set back: what it admitted while it was ahead is not for then; p.mu is held.
+func (p *pacer) setBack(now time.Time) {
+	if ahead := p.last.Sub(now); ahead > 0 {
+		for key, next := range p.next {
+			p.next[key] = next.Add(-ahead)
+		}
+	}
+	p.last = now
 }
 
 // forget drops what is at rest, else what is least busy; p.mu is held.

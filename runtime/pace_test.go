@@ -29,6 +29,12 @@ func TestPace(t *testing.T) {
 	for i := range 10 {
 		admit(selfStart, "a", time.Duration(max(0, i-2))*100*time.Millisecond)
 	}
+	now = now.Add(time.Hour) // of a host, until the database's is asked
+	admit(selfStart, "c", 0)
+	now = now.Add(-time.Hour)
+	for i := range 4 {
+		admit(selfStart, "c", time.Duration(max(0, i-1))*100*time.Millisecond)
+	}
 	admit(selfEvent, "a", 0)
 	admit(selfStart, "b", 0)
 	now = now.Add(time.Second)
