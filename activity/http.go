@@ -175,7 +175,9 @@ func (p *Performer) read(ctx context.Context, resp *http.Response) (body []byte,
 	whole.Write(body)
 	if _, err = io.Copy(whole, io.LimitReader(resp.Body, p.config.MaxResponseBytes+1-int64(len(body)))); err != nil {
 		part.Release()
+		return nil, nil, err
 	}
+	p.config.Memory.Keep(ctx, part, int64(whole.Len())*answerFactor) // it waits so for its commit
 	return whole.Bytes(), part, err
 }
 

@@ -193,6 +193,17 @@ func (t *Part) Keep(bytes int64) {
 	}
 }
 
+// Keep gives back what was taken in ctx, or by a part of its own, over so many bytes.
+func (p *Pool) Keep(ctx context.Context, part *Part, bytes int64) {
+	if p == nil {
+		return
+	}
+	if held, ok := ctx.Value(heldKey{p}).(*Part); ok {
+		part = held
+	}
+	part.Keep(bytes)
+}
+
 // Release may be called more than once, and on no part.
 func (t *Part) Release() {
 	if t != nil {

@@ -93,6 +93,10 @@ func TestHoldKeepsWhatWasTaken(t *testing.T) {
 	take(other, 4, 4, 0)
 	take(p, 3, 4, 0)
 	take(p, 10, 10, 0) // which 4 + 10 would not be
+	p.Keep(ctx, nil, 6)
+	if p.Used() != 6 {
+		t.Errorf("%d kept of what a context holds", p.Used())
+	}
 	part.Keep(2)
 	part.Keep(5)
 	if p.Used() != 2 {
