@@ -124,7 +124,12 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 	if err != nil {
 		return err
 	}
-	defer part.Release()
+	room, err := b.Turns.Room(ctx, snap, 0) // what is filed may take long, and others load meanwhile
+	part.Release()
+	if err != nil {
+		return err
+	}
+	defer room.Release()
 	if snap.Status.Closed() {
 		return d.Commit(ctx, store.Change{})
 	}
