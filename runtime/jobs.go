@@ -52,7 +52,7 @@ func (j *jobs) adopt(ctx context.Context) error {
 			j.Log.Info("commands of dead nodes are performed again", "commands", n)
 			j.metrics.adopted.Add(float64(n))
 		}
-		if n < adoptBatch {
+		if n == 0 { // fewer than asked for are left where another node takes some meanwhile
 			return nil
 		}
 	}
@@ -71,10 +71,10 @@ func (j *jobs) rest(ctx context.Context) error {
 	return j.Store.Caches.Shrink(ctx)
 }
 
-// run runs the hosted jobs: adoption at first and when a node has died, by the
-// clock the look for strays (A14), and beside them retention, which takes long where
-// it finds much. An adoption that fails is tried again: a node may well die of what
-// ails the database.
+// run runs the hosted jobs: adoption at first, when a node has died, and by the clock,
+// for what another that ended has left and what somebody had locked; by the clock the
+// look for strays (A14), and beside them retention, which takes long where it finds
+// much. An adoption that fails is tried again: a node may well die of what ails the database.
 func (j *jobs) run(ctx context.Context) error {
 	var purging sync.WaitGroup
 	defer purging.Wait()
@@ -102,6 +102,9 @@ func (j *jobs) run(ctx context.Context) error {
 			j.Log.Error("commands of dead nodes could not be adopted", "error", err, "again", delay)
 			adoption.Reset(delay)
 		case <-strays.C:
+			if failures == 0 {
+				adoption.Reset(0)
+			}
 			if err := j.strays.giveBack(ctx); err != nil && ctx.Err() == nil {
 				j.Log.Error("messages that nobody works on could not be looked for", "error", err)
 			}

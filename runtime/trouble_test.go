@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -183,11 +184,60 @@ func (s *orphaning) Orphans(ctx context.Context, most int) (int, error) {
 	return s.Nodes.Orphans(ctx, most)
 }
 
+// deceased is a writer by which nothing is written once its node is dead.
+type deceased struct {
+	store.Writer
+	dead *atomic.Bool
+}
+
+func (m deceased) Commit(ctx context.Context, c store.Change) error {
+	if m.dead.Load() {
+		return store.ErrClosed
+	}
+	return m.Writer.Commit(ctx, c)
+}
+
+// finding says in each adoption how many there still are.
+type finding struct {
+	backend.Nodes
+	mu    sync.Mutex
+	found []int
+}
+
+func (f *finding) Orphans(context.Context, int) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.found) == 0 {
+		return 0, nil
+	}
+	n := f.found[0]
+	f.found = f.found[1:]
+	return n, nil
+}
+
+// A batch of which others take a part is not the last one; and what is left by nobody who died, or was locked, is
+// looked for by the clock.
+func TestAdoptionGoesOn(t *testing.T) {
+	t.Parallel()
+	f := &finding{found: []int{499, 0, 1, 0}}
+	n := startSet(t, t.TempDir()+"/a.db", func(c *runtime.Config) {
+		c.StraysEvery = 20 * time.Millisecond
+		f.Nodes, c.Store.Nodes = c.Store.Nodes, f
+	}, func(context.Context, json.RawMessage) (any, error) { return 1, nil })
+	eventually(t, "two adoptions", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.found) == 0
+	})
+	n.settled(t)
+}
+
 // A node that cannot adopt what a dead one left goes on, and tries again.
 func TestAdoptionOutlivesTrouble(t *testing.T) {
 	t.Parallel()
 	place := t.TempDir() + "/a.db"
-	whole := func(p backend.Parts) backend.Parts { return p }
+	var dead atomic.Bool
+	whole := func(p backend.Parts) backend.Parts { p.Writer = deceased{p.Writer, &dead}; return p }
 	called := make(chan struct{}, 1)
 	first, err := open(t.Context(), place, whole, func(ctx context.Context, _ json.RawMessage) (any, error) {
 		called <- struct{}{}
@@ -200,6 +250,7 @@ func TestAdoptionOutlivesTrouble(t *testing.T) {
 	first.rt.DrainTimeout = time.Millisecond
 	first.begin(t, "i", "t/call", nil)
 	<-called
+	dead.Store(true) // it gives nothing back
 	if err := first.close(); err != nil {
 		t.Fatal(err)
 	}
