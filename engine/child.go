@@ -27,9 +27,8 @@ const (
 // childSpace is the namespace of the ids of child instances.
 var childSpace = uuid.MustParse("8e0f8f5b-20e1-5a4c-8a47-1d5b8a0c8d8e")
 
-// Spawn starts a child instance, whose parent the turn sets, and, when its end
-// is awaited, adds the wait for it. Depth is how many instances wait above the
-// child. Its id is derived, so that a repeated decision starts the same one.
+// Spawn starts a child instance, whose parent the turn sets, and, when its end is awaited, adds the wait for it.
+// Depth is how many instances wait above the child. Its id is derived: a repeated decision starts the same one.
 func (t *Turn) Spawn(child signal.Start, await bool, depth int, w snapshot.Wait) error {
 	id := uuid.NewSHA1(childSpace, []byte(t.NewToken())).String()
 	parent := &signal.Parent{InstanceID: t.Snap.InstanceID, Depth: depth}

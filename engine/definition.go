@@ -43,9 +43,8 @@ type Scheduled interface {
 // turn on, which Resume and Recover set. Absent: they stay what they are.
 type Superseded interface{ Successor() Definition }
 
-// Stateful is a definition whose instances rest in states, at waits of the kind
-// [snapshot.WaitState], as those of lifecycles do: an event is taken at once or
-// refused. Absent, or HasStates false: one that nothing takes is kept for later.
+// Stateful is a definition whose instances rest in states, at waits of the kind [snapshot.WaitState], as those of
+// lifecycles do: an event is taken at once or refused. Absent, or HasStates false: one that nothing takes is kept.
 type Stateful interface {
 	HasStates() bool
 	// Takes lists the events that an instance takes now, guards aside; none between two states.

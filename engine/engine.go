@@ -59,8 +59,7 @@ type Limits struct {
 	FanOut int // arms of one fan-out; default 1,000
 	Items  int // of one loop's collection; default 100,000
 
-	// Expression bounds one expression of a definition; what they mean, and their
-	// defaults, is for the language to say.
+	// Expression bounds one expression of a definition; what they mean, and their defaults, the language says.
 	Expression struct {
 		Steps int // operations
 		Bytes int // of a value, as JSON
@@ -114,8 +113,8 @@ type Settled struct {
 	Unknown  bool // no attempt that was begun has said what it did: withdrawn, or answered so
 }
 
-// Then is the outcome of two decisions, one made on the snapshot that the other
-// has left. Its disposition is that of the second.
+// Then is the outcome of two decisions, one made on the snapshot that the other has left. Its disposition is the
+// second's.
 func (o *Outcome) Then(next *Outcome) *Outcome {
 	both := *next
 	both.Entries = append(o.Entries, next.Entries...)
@@ -232,8 +231,7 @@ type Destination struct {
 // waits for it. No function can have this name.
 const TargetEvent = "event:publish"
 
-// MaxEventBytes bounds an emitted event, as JSON. It leaves room for the
-// envelope in which a listening instance gets it.
+// MaxEventBytes bounds an emitted event, as JSON. It leaves room for the envelope of a listening instance.
 const MaxEventBytes = 28_000
 
 // EventSpace is the namespace of the ids of emitted events.

@@ -217,8 +217,7 @@ func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-// escalate is what the passing of a due date does: the task is escalated and
-// stays open, and the workflow stays where it is.
+// escalate is what the passing of a due date does: the task is escalated and stays open, as the workflow stays.
 func (t *Turn) escalate(w snapshot.Wait) error {
 	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskEscalated})
 	data, err := json.Marshal(map[string]string{"taskId": w.TaskID})
@@ -367,8 +366,8 @@ func (t *Turn) finish() (*Outcome, error) {
 	return &t.out, nil
 }
 
-// check holds the invariants of a snapshot that a turn may write. Where no wait
-// is new, each has a token of its own as before.
+// check holds the invariants of a snapshot to be written. Where no wait is new, each has a token of its own as
+// before.
 func check(s *snapshot.Snapshot, awaits bool) error {
 	var seen map[string]bool
 	if awaits = awaits && len(s.Waits) > 1; awaits {

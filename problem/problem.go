@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// Kind says in one word what a caller can do about a problem. The HTTP status
-// and the pump's decision to retry follow from it.
+// Kind says in one word what a caller can do about a problem. HTTP status and the pump's retries follow from it.
 type Kind string
 
 const (

@@ -75,8 +75,7 @@ func clip(s string) string {
 	return s
 }
 
-// metadata is what an entry's row shows beside its data. Every turn writes some, and
-// reflection was a tenth of its work.
+// metadata is what an entry's row shows beside its data. Every turn writes some: reflection was a tenth of it.
 var metadata = appendjson.Of[engine.Meta]()
 
 const metadataRoom = 256 // bytes that it has, usually

@@ -131,8 +131,7 @@ func (s *Snapshot) identify() {
 	s.Epoch = max(s.Epoch, 1)
 }
 
-// schemaVersion reads the version of a document. In ours it stands first, so
-// that the document need not be read twice.
+// schemaVersion reads the version of a document. In ours it stands first, so that it need not be read twice.
 func schemaVersion(raw []byte) (int, error) {
 	if bytes.HasPrefix(raw, []byte(present)) {
 		return SchemaVersion, nil

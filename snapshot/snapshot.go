@@ -186,8 +186,7 @@ const (
 	WaitNext    WaitKind = "Continue"    // the next turn's share of a long computation
 )
 
-// Wait is something an instance waits for. Its token is single-use: the turn
-// that accepts a signal with it removes it.
+// Wait is something an instance waits for. Its token is single-use: the turn that takes a signal with it removes it.
 type Wait struct {
 	Kind    WaitKind          `json:"kind"`
 	Token   string            `json:"token"`

@@ -87,6 +87,7 @@ type Admission[J any] struct {
 	begun   []*Ticket[J] // have their places, and are to be counted
 	begins  bool         // somebody counts
 	alarm   alarm
+	cut     []J // by the end of the node
 }
 
 // maxBegun bounds the commands that are counted together.
@@ -136,8 +137,13 @@ func (a *Admission[J]) Close() (jobs []J) {
 	return jobs
 }
 
-// Wait returns when nothing is performed any more.
-func (a *Admission[J]) Wait() { a.busy.Wait() }
+// Wait returns when nothing is performed any more. It returns what was cut off.
+func (a *Admission[J]) Wait() []J {
+	a.busy.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cut
+}
 
 // Reserve finds a place for a command that is to be claimed, or room to wait
 // for one; ok is false when there is neither.
@@ -205,9 +211,13 @@ func (a *Admission[J]) Left(j *Ticket[J], h Health) {
 	a.next()
 }
 
-// Done says that what came of a command is committed, or that nothing came.
-func (a *Admission[J]) Done(j *Ticket[J]) {
+// Done says that what came of a command is committed, or that nothing came: cut where
+// that may be because the node ends.
+func (a *Admission[J]) Done(j *Ticket[J], cut bool) {
 	a.mu.Lock()
+	if cut {
+		a.cut = append(a.cut, j.Of)
+	}
 	a.vacate(j)
 	a.mu.Unlock()
 	a.next()

@@ -68,7 +68,7 @@ func (l *line) end(instance string, h Health) {
 	j := l.jobs[instance]
 	l.seen.Unlock()
 	l.Left(&j.Ticket, h)
-	l.Done(&j.Ticket)
+	l.Done(&j.Ticket, false)
 }
 
 // over are the commands that were given up.
@@ -260,7 +260,7 @@ func TestAnswersHoldNoSlots(t *testing.T) {
 	l.add("other", "other", "", time.Hour)
 	l.got(t, "other")
 	for _, j := range answered {
-		l.Done(&j.Ticket)
+		l.Done(&j.Ticket, false)
 	}
 	l.end("other", Healthy)
 	if got := len(l.begun); got == 0 {
@@ -288,7 +288,7 @@ func TestThoseThatWaitedAreCountedTogether(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		l.Done(&l.jobs[fmt.Sprint(i)].Ticket)
+		l.Done(&l.jobs[fmt.Sprint(i)].Ticket, false)
 		if i == 0 {
 			<-held
 		}
@@ -306,7 +306,7 @@ func TestThoseThatWaitedAreCountedTogether(t *testing.T) {
 		t.Errorf("counted together: %s", got)
 	}
 	for i := 3; i < 6; i++ {
-		l.Done(&l.jobs[fmt.Sprint(i)].Ticket)
+		l.Done(&l.jobs[fmt.Sprint(i)].Ticket, false)
 		if i == 3 {
 			<-held
 		}
@@ -317,8 +317,8 @@ func TestThoseThatWaitedAreCountedTogether(t *testing.T) {
 	for l.started() != "0 1 2 3 4 5 6 7" {
 		runtime.Gosched()
 	}
-	l.Done(&l.jobs["6"].Ticket)
-	l.Done(&l.jobs["7"].Ticket)
+	l.Done(&l.jobs["6"].Ticket, false)
+	l.Done(&l.jobs["7"].Ticket, false)
 	l.Wait()
 }
 
@@ -327,4 +327,27 @@ func (l *line) started() string {
 	l.seen.Lock()
 	defer l.seen.Unlock()
 	return strings.Join(l.begun, " ")
+}
+
+// What was dropped does not stay in a line of which little is begun.
+func TestDroppedIsForgotten(t *testing.T) {
+	t.Parallel()
+	l := newLine(Config[*job]{Slots: 1})
+	for _, first := range []string{"runs", "waits"} {
+		l.add(first, "x", "", time.Hour)
+	}
+	for i := range 10_000 {
+		j := &job{}
+		j.Ticket = Ticket[*job]{Of: j, Instance: fmt.Sprint(i % 7), Key: fmt.Sprint(i), Size: size, To: Destination{Target: "x"}, Late: time.Now().Add(time.Hour)}
+		if !l.Reserve(&j.Ticket) || !l.Launch(&j.Ticket) || !l.Drop(&j.Ticket) {
+			t.Fatalf("%d finds no room", i)
+		}
+	}
+	kept := 0
+	for _, s := range l.targets.known["x"].line {
+		kept += len(s.jobs)
+	}
+	if kept > 2 {
+		t.Errorf("%d stand in a line of one", kept)
+	}
 }

@@ -1,6 +1,9 @@
 package admission
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // target is a destination: what is performed there, and what waits for it.
 type target[J any] struct {
@@ -10,6 +13,7 @@ type target[J any] struct {
 	answers int // that are not committed yet
 	waiting int // with what is reserved
 	queued  int // of those, the ones that stand in line
+	dropped int // of the line, that do not stand in it any more
 	line    []*turns[J]
 	of      map[string]*turns[J]
 	used    uint64
@@ -84,16 +88,30 @@ func (a *Admission[J]) dequeue(j *Ticket[J]) {
 	t := j.target
 	j.queued = false
 	a.room.unwait(j)
-	if t.queued--; t.queued > 0 {
-		return // pick passes over it
+	if t.queued--; t.queued > 0 { // pick passes over it
+		if t.dropped++; t.dropped > t.queued {
+			t.compact()
+		}
+		return
 	}
-	t.line, t.of = nil, nil
+	t.line, t.of, t.dropped = nil, nil, 0
 	for i := range a.queue {
 		if a.queue[i] == t {
 			a.queue = append(a.queue[:i], a.queue[i+1:]...)
 			break
 		}
 	}
+}
+
+// compact forgets what was dropped: where little is begun, pick comes past little of it.
+func (t *target[J]) compact() {
+	t.dropped = 0
+	t.line = slices.DeleteFunc(t.line, func(s *turns[J]) bool {
+		if s.jobs = slices.DeleteFunc(s.jobs, func(j *Ticket[J]) bool { return !j.queued }); len(s.jobs) == 0 {
+			delete(t.of, s.instance)
+		}
+		return len(s.jobs) == 0
+	})
 }
 
 // targets are the destinations that are remembered.

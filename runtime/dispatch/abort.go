@@ -74,8 +74,7 @@ func (p *performing) abort(j *Job) {
 	}
 }
 
-// Withdrawn aborts the attempts of this node at commands that a commit has
-// settled, and forgets those that wait for a place.
+// Withdrawn aborts the attempts of this node at commands that a commit has settled, and forgets those that wait.
 func (d *Dispatcher) Withdrawn(instance string, settled []engine.Settled) {
 	if len(settled) == 0 {
 		return

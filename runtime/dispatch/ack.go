@@ -24,8 +24,7 @@ const (
 	NoticeGivenUp  = "AckGivenUp"                  // it is a dead letter, and is not performed before that is replayed
 )
 
-// codeAckMissing is the reason of the dead letter of a command that nobody waits
-// for, and that nobody has acknowledged.
+// codeAckMissing is the reason of the dead letter of one that nobody waits for and nobody has acknowledged.
 const codeAckMissing = "ack.missing"
 
 // Spoken is a command of which its consumer speaks, how often it was delivered, with the delivery that is spoken of,
@@ -57,16 +56,13 @@ func (r Record) delivered(ctx context.Context, j *Job) error {
 	return r.ended(ctx, change)
 }
 
-// overtaken reports whether a consumer has spoken of a command while this node
-// delivered it: then how the delivery ended is of no interest.
-func (r Record) overtaken(ctx context.Context, j *Job) (bool, error) {
-	if j.command.Ack <= 0 {
-		return false, nil
-	}
-	over := false
-	err := retryCommit(ctx, func() error {
+// overtaken reports whether a consumer has spoken of a command while this node delivered it, or somebody else has it by
+// now, to whom this node seemed dead: then how this attempt failed is of no interest. That it has not done anything
+// does not say so of theirs.
+func (r Record) overtaken(ctx context.Context, j *Job) (over bool, err error) {
+	err = retryCommit(ctx, func() error {
 		row, ok, err := r.Entry(ctx, j.Instance, j.position)
-		over = ok && row.ClaimedBy != r.Node
+		over = ok && (row.ClaimedBy != r.Node || j.command.Ack <= 0 && row.Attempts != j.failures+1)
 		return err
 	})
 	return over, err

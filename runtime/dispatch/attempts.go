@@ -135,7 +135,7 @@ func (d *Dispatcher) worker(work context.Context, j *Job) {
 		answer.Release()
 		if !moved {
 			d.performing.untrack(j)
-			d.Admission.Done(&j.Ticket)
+			d.Admission.Done(&j.Ticket, d.work.Err() != nil)
 		}
 		if ctx.Err() != nil {
 			return

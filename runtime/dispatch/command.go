@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -63,6 +65,11 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if replayed(row, env) { // which may be old
 		env.OccurredAt = d.Now()
 	}
+	if m := delivery.Message(); j.command.Ack == 0 {
+		if late := d.Now().Sub(latest(m.DueAt, m.EnqueuedAt)); late > stillMax { // it has not waited while nobody could perform it
+			env.OccurredAt = latest(env.OccurredAt, j.nextAt).Add(late)
+		}
+	}
 	if !d.reserve(j, env.OccurredAt) {
 		return d.Record.put(ctx, delivery, j, row, env)
 	}
@@ -89,6 +96,12 @@ func replayed(row projections.Entry, env signal.Envelope) bool {
 	}
 	return !env.OccurredAt.After(row.GivenUpAt)
 }
+
+// stillMax is how late a node may be for what it is to do before that says that nobody could do it: the database was
+// away, or the nodes stood still. More than putDelayMax: so late is by itself who found no room.
+const stillMax = 2 * time.Minute
+
+func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // Entry is what a stream has at a position; ok is false when that is nothing.
 func (r Record) Entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {
@@ -150,8 +163,7 @@ func (j *Job) hold(node, expect string) store.Claim {
 	return c
 }
 
-// exhausted answers a command whose attempts are used up without an answer:
-// each was lost with the process that made it.
+// exhausted answers a command whose attempts are used up without an answer: each was lost with its process.
 func (r Record) exhausted(ctx context.Context, delivery store.Delivery, j *Job, last string) error {
 	return r.giveUp(ctx, delivery, j, undeliveredCode(j), snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",

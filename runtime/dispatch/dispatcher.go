@@ -35,13 +35,11 @@ type Performer interface {
 	// Destination is where a command goes: what is performed at once there, and
 	// whether anything is, is the dispatcher's.
 	Destination(c engine.Command) engine.Destination
-	// Backoff is the delay before an attempt after the given number of
-	// failures; ok is false when there shall be none.
+	// Backoff is the delay before an attempt after the given number of failures; ok is false for none.
 	Backoff(failures int, key string) (delay time.Duration, ok bool)
 }
 
-// Config wires a dispatcher. All of it is required, but for Memory, which is as
-// much as there is when its pools are nil.
+// Config wires a dispatcher. All of it is required but Memory, which is as much as there is when its pools are nil.
 type Config struct {
 	Writer    store.Writer
 	Streams   projections.StreamReader
@@ -57,12 +55,11 @@ type Config struct {
 	Load func(ctx context.Context, d store.Delivery, instance string) (*snapshot.Snapshot, *memory.Part, error)
 	// Suspended reads whether an instance is.
 	Suspended func(ctx context.Context, instance string) (bool, error)
-	// Publish gives an event to the instances of this installation that wait
-	// for it, and Lifecycle the events of one to the outside.
+	// Publish gives an event to the instances of this installation that wait for it, and Lifecycle those of one
+	// outside.
 	Publish   func(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error)
 	Lifecycle func(ctx context.Context, c engine.Command, attempt int) *engine.Failure
-	// Noted commits a change of a command that asks for an acknowledgement, with a
-	// notice of its instance that says why.
+	// Noted commits a change of a command that asks for an acknowledgement, with a notice that says why.
 	Noted func(ctx context.Context, c engine.Command, notice string, change store.Change) error
 	// Backoff is the pause before something is tried again for the given time.
 	Backoff func(attempt int, seed string) time.Duration
@@ -87,8 +84,7 @@ type Config struct {
 	AckAge       time.Duration // how long such a command waits for its first attempt
 }
 
-// Dispatcher performs the commands of a node, between Accept and Close. Its
-// methods may be called from many goroutines.
+// Dispatcher performs a node's commands, between Accept and Close. Many goroutines may call its methods.
 type Dispatcher struct {
 	Config
 	Record     Record
@@ -128,8 +124,18 @@ func (d *Dispatcher) Accept(work context.Context) {
 	d.Admission.Accept()
 }
 
-// Close takes nothing any more, gives back what waits, and returns when nothing is performed.
+// partingMax bounds the commits by which a node that ends gives back what it has not finished.
+const partingMax = 3 * time.Second
+
+// Close takes nothing any more, gives back what waits, and returns when nothing is performed. What the end of work has
+// cut off is given back as well, within [partingMax]: it may be done, and is no attempt that has failed.
 func (d *Dispatcher) Close(work context.Context) {
 	d.Record.giveBack(work, d.Admission.Close()...)
-	d.Admission.Wait()
+	cut := d.Admission.Wait()
+	for _, j := range cut {
+		j.Counted, j.unknown = false, true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), partingMax)
+	defer cancel()
+	d.Record.giveBack(ctx, cut...) // what has come to its end is refused
 }

@@ -157,6 +157,10 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	if err != nil || !wanted {
 		return err
 	}
+	if d.Now().Sub(j.Late) > stillMax { // it could not be sent for a while, whoever had had room for it
+		d.Record.giveBack(ctx, j)
+		return nil
+	}
 	d.GivenUp.Inc()
 	j.unknown = j.unknown || j.inside || j.deliveries > 0 // it was done in part, or its consumer has got it before
 	e := notSent(j.Why)

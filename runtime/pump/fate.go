@@ -158,8 +158,7 @@ func (r *Retries) waitedFor(n int, limit time.Duration) time.Duration {
 	return line.Waited(r.Delay, r.DelayMax, n, limit)
 }
 
-// grace is what is left of the time for which a refused message is tried, if
-// jitter took all it can from what it has waited.
+// grace is what is left of the time for which a refused message is tried, if jitter took all it can of that.
 func (r *Retries) grace(m store.Message) time.Duration {
 	return r.OrderGrace - r.waitedFor(m.Attempts, 2*r.OrderGrace)*4/5
 }

@@ -127,8 +127,7 @@ func (m *mailboxes) take(id string) []*post {
 	n, bytes := 0, 0
 	for _, p := range b.waiting {
 		bytes += len(p.Envelope.Payload)
-		// A message that was there when a process died is looked at alone, so that
-		// those beside it are not suspected with it.
+		// A message that was there when a process died is looked at alone, so that no other is suspected with it.
 		alone := p.solo != nil || p.Delivery != nil && p.Delivery.Message().Crashes > 0
 		full := n == TurnSignals || bytes > TurnBytes || alone
 		if n > 0 && full {

@@ -28,8 +28,7 @@ type Handler struct {
 	For func(env signal.Envelope) bool
 	// Outside handles a message that goes into no mailbox.
 	Outside func(ctx context.Context, d store.Delivery, env signal.Envelope) error
-	// Alone handles a message that came at now, instead of a turn, while the
-	// mailbox of its instance serves nobody else.
+	// Alone handles a message that came at now, instead of a turn, while its instance's mailbox serves nobody else.
 	Alone func(ctx context.Context, d store.Delivery, env signal.Envelope, now time.Time) error
 	// Complete adds to a signal what its message left out. It is called as Alone is; a turn follows.
 	Complete func(ctx context.Context, d store.Delivery, env signal.Envelope) (signal.Envelope, error)
@@ -83,8 +82,7 @@ type Hands interface {
 	Leave(d store.Delivery)
 }
 
-// Pump receives the messages of a node, and has the mailboxes of its instances.
-// Its methods may be called from many goroutines.
+// Pump receives the messages of a node, and has the mailboxes of its instances. Many goroutines may call its methods.
 type Pump struct {
 	Config
 	server *server
@@ -277,8 +275,7 @@ func (u *Pump) Instead(ctx context.Context, d store.Delivery, held string, env s
 // is sent to it now is to be queued behind them.
 func (u *Pump) Standing(instance string) bool { return u.server.lines.Standing(instance, u.Now()) }
 
-// Enqueue sends a signal, encoded as body, to the queue. What its sender sends next
-// does not overtake it on this node.
+// Enqueue queues a signal, encoded as body. What its sender sends next does not overtake it on this node.
 func (u *Pump) Enqueue(ctx context.Context, to store.Writer, env signal.Envelope, body []byte) error {
 	p, now := &post{Signal: turn.Signal{Envelope: env}}, u.Now()
 	u.server.lines.Hold(p, now, now, errors.New("an earlier signal is queued"), true)

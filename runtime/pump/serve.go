@@ -176,8 +176,7 @@ func (s *server) attend(ctx context.Context, p *post) {
 	p.consume(ctx)
 }
 
-// consume ends the message of a post that has been applied without it. When that
-// fails it comes again, and is a duplicate.
+// consume ends the message of a post that has been applied without it. When that fails it comes again, a duplicate.
 func (p *post) consume(ctx context.Context) {
 	if p.Left {
 		p.Left, p.Err = false, p.Delivery.Commit(ctx, store.Change{})

@@ -154,8 +154,7 @@ func (d *Decider) change(ctx context.Context, t *turn, c *Committed, buffer *[]b
 	return change, d.Amend(ctx, t.prev, out, &change)
 }
 
-// messages are the version that a turn was decided on and the messages that its
-// commit consumes beside that of its delivery.
+// messages are the version that a turn was decided on and the messages its commit consumes beside its delivery's.
 func (t *turn) messages(joins bool) (over int64, also []store.Message) {
 	for _, s := range t.signals {
 		if joins && s.Delivery != nil && s.Delivery != t.to {

@@ -146,8 +146,7 @@ func (e *Behind) Error() string {
 // taken for the largest, for nobody knows how large it is.
 const loadingBytes = 3 * snapshot.MaxBytes
 
-// Decider makes turns. Its methods may be called from many goroutines; those of
-// one instance side by side compete for its version.
+// Decider makes turns. Many goroutines may call its methods; those of one instance at once compete for its version.
 type Decider struct{ Config }
 
 // New makes a decider.
