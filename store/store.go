@@ -52,9 +52,9 @@ type Receiver interface {
 	// priority comes first, then the one committed first. A message is never
 	// delivered before its due time by the database's clock.
 	//
-	// arrived, unless nil, is told the message before Receive returns with it: in
-	// the order in which the queue hands messages to this process, so that what
-	// came in order can be worked on in order. It must not block, nor call the store.
+	// arrived, unless nil, is told the message before Receive returns with it: in the order in which the queue hands
+	// messages to this process, so that what came in order is worked on in order. It must not block, nor call the
+	// store.
 	Receive(ctx context.Context, q Queue, arrived func(Message)) (Delivery, error)
 }
 
@@ -63,8 +63,8 @@ type Writer interface {
 	// Commit writes a change, all or nothing. Errors: ErrStale, ErrDuplicate, ErrTaken, ErrUnknown; none of them has
 	// written anything but, perhaps, ErrUnknown.
 	Commit(ctx context.Context, c Change) error
-	// Load returns an instance's last committed snapshot, or ErrNotFound. A
-	// snapshot that cannot be read is a problem snapshot.*.
+	// Load returns an instance's last committed snapshot, or ErrNotFound. One that cannot be read is a problem
+	// snapshot.*.
 	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
 }
 
@@ -76,8 +76,8 @@ type Delivery interface {
 	// ErrStale, ErrDuplicate and ErrTaken the message is still held, and Commit may be called again with another
 	// change. On ErrLost and ErrUnknown the delivery is over.
 	Writer
-	// Release gives the message back, visible at once, with one attempt more; its
-	// place among messages of its priority may be another.
+	// Release gives the message back, visible at once, with one attempt more but where cause is trouble of the
+	// database, which is [problem.Unavailable]; its place among messages of its priority may be another.
 	Release(ctx context.Context, cause error) error
 }
 
@@ -123,8 +123,8 @@ type Send struct {
 	Attempts int       // what its Message.Attempts begins with: a repeated message keeps its bytes
 }
 
-// MaxBody bounds the body of a message, in bytes: that of the largest envelope.
-// A store takes it whatever its queues can hold.
+// MaxBody bounds a message's body, in bytes: that of the largest envelope. A store takes it whatever its queues can
+// hold.
 const MaxBody = 1 << 20
 
 // The two are one limit: a difference of either sign does not compile.
@@ -176,8 +176,7 @@ type Change struct {
 	Definition *Definition
 	// Audit says who has had it made; what the stream tells needs none.
 	Audit []Audit
-	// With are changes of other instances that are part of this commit. They
-	// have no DeadLetter and no With of their own.
+	// With are changes of other instances that are part of this commit. They have no DeadLetter or With of their own.
 	With []Change
 	// Inside, unless nil, makes the change in the transaction that commits it, each
 	// time that it is made, over the version that Snapshot and Over of this one say.

@@ -376,15 +376,24 @@ func TestAPurgeLooksAgain(t *testing.T) {
 // not keep it from others for ever.
 func TestAHeartbeatKeepsNoFunctionsSecret(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Options{DSN: fresh(t), Node: "n"})
-	release, err := stranger(t, s, "update WF_NODES set BEAT_ON_UTC = BEAT_ON_UTC")
-	if err != nil {
-		t.Fatal(err)
-	}
-	released := make(chan error, 1)
-	time.AfterFunc(50*time.Millisecond, func() { released <- release() })
-	if err := errors.Join(s.Parts().Functions.Declare(t.Context(), []string{"pay"}), <-released); err != nil {
-		t.Fatal(err)
+	s := opened(t, Options{DSN: fresh(t), Node: "n", Heartbeat: time.Hour, DeadAfter: 4 * time.Hour})
+	for try := 1; ; try++ {
+		release, err := stranger(t, s, "update WF_NODES set BEAT_ON_UTC = BEAT_ON_UTC")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, released, held := time.Now(), make(chan error, 1), make(chan time.Duration, 1)
+		time.AfterFunc(50*time.Millisecond, func() {
+			err := release()
+			held <- time.Since(begun)
+			released <- err
+		})
+		err = s.Parts().Functions.Declare(t.Context(), []string{"pay"})
+		if err, long := errors.Join(err, <-released), <-held > 300*time.Millisecond; err == nil {
+			break
+		} else if !long || try == 20 { // else a busy machine has held it for longer than anybody waits
+			t.Fatal(err)
+		}
 	}
 	if all, err := s.Parts().Functions.Declared(t.Context()); err != nil || !slices.Equal(all, []string{"pay"}) {
 		t.Errorf("%q %v", all, err)

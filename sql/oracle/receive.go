@@ -395,7 +395,11 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 	}
 	defer d.s.leave()
 	if d.fault == nil {
-		err := d.sendAgain(ctx, d.m.Attempts+1, d.faults, 0)
+		attempts := d.m.Attempts + 1
+		if problem.KindOf(cause) == problem.Unavailable {
+			attempts--
+		}
+		err := d.sendAgain(ctx, attempts, d.faults, 0)
 		switch {
 		case err == nil:
 			d.end()

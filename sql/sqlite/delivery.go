@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
@@ -61,9 +62,13 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 
 func (d *delivery) Release(ctx context.Context, cause error) error {
 	d.s.log.Debug("sqlite: release", "message", d.m.ID, "cause", cause)
+	made := int64(1)
+	if problem.KindOf(cause) == problem.Unavailable {
+		made = 0
+	}
 	return d.finish(ctx, "release", func(t *tx) error {
 		t.deliveries = append(t.deliveries, d)
-		_, n, err := t.exec("message_release", d.id, d.enq, d.s.nodes.no)
+		_, n, err := t.exec("message_release", made, d.id, d.enq, d.s.nodes.no)
 		if err == nil && n == 0 {
 			return store.ErrLost
 		}

@@ -220,8 +220,7 @@ func (d Durability) pragma() string {
 	return "FULL"
 }
 
-// start opens what stands beside the writer's connection, joins the nodes,
-// and starts the goroutines that Close waits for.
+// start opens what stands beside the writer's connection, joins the nodes, and starts what Close waits for.
 func (s *Store) start(o Options, c *conn.Conn, a files.Access) error {
 	for range o.Readers {
 		r, err := conn.Open(o.Path, "_query_only=1", o.Statements...)
@@ -288,8 +287,7 @@ func (s *Store) Abandon() error {
 	return s.Close()
 }
 
-// do hands a job to the writer and waits for its outcome. ctx ends the
-// waiting only while the writer has not taken the job.
+// do hands a job to the writer and waits for its outcome. ctx ends the wait only until the writer takes it.
 func (s *Store) do(ctx context.Context, run func(*tx) error) error {
 	j := &job{run: run, done: make(chan struct{})}
 	s.gate.RLock()

@@ -16,8 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// job is work for the writer. run is called inside a transaction, twice when
-// the group it first ran in was rolled back.
+// job is work for the writer. run is called inside a transaction, twice when its first group was rolled back.
 type job struct {
 	run  func(*tx) error
 	err  error
@@ -291,8 +290,7 @@ func (w *writer) fill(j *job) error {
 			continue
 		default:
 		}
-		// Whoever is ready to run may have a change: those whose answer came
-		// with the last commit. This waits for nobody.
+		// Whoever is ready to run may have a change: those answered by the last commit. This waits for nobody.
 		runtime.Gosched()
 		select {
 		case j = <-w.s.jobs:

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -106,7 +107,10 @@ var queueCases = map[string]func(*testCase){
 		second := k.receive(k.s, store.Signals)
 		equal(k, second.Message().Attempts, 1)
 		equal(k, second.Message().ID, first.Message().ID)
-		k.ok(second.Release(k.ctx, nil))
+		k.ok(second.Release(k.ctx, problem.New(problem.Unavailable, "store.full", "no room"))) // it says nothing of the message
+		third := k.receive(k.s, store.Signals)
+		equal(k, third.Message().Attempts, 1)
+		k.ok(third.Release(k.ctx, nil))
 		equal(k, k.take(store.Signals, "a").Attempts, 2)
 	},
 	"a message that nobody works on is given back": func(k *testCase) {

@@ -331,13 +331,15 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 }
 
 // Release implements store.Delivery.
-func (d *delivery) Release(ctx context.Context, _ error) error {
+func (d *delivery) Release(ctx context.Context, cause error) error {
 	return d.s.update(context.WithoutCancel(ctx), func(t *data) error {
 		if d.over {
 			return store.ErrLost
 		}
 		m := d.m
-		m.Attempts++
+		if problem.KindOf(cause) != problem.Unavailable {
+			m.Attempts++
+		}
 		m.leased = ""
 		t.messages[m.no] = m
 		d.end()

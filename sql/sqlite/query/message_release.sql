@@ -1,1 +1,1 @@
-update WF_MESSAGES set STATE = 0, LEASE_OWNER = null, ATTEMPTS = ATTEMPTS + 1 where MSG_ID = ? and ENQ_AT = ? and LEASE_OWNER = ? and STATE = 10
+update WF_MESSAGES set STATE = 0, LEASE_OWNER = null, ATTEMPTS = ATTEMPTS + ? where MSG_ID = ? and ENQ_AT = ? and LEASE_OWNER = ? and STATE = 10
