@@ -135,9 +135,9 @@ func (n *node) complete(ctx context.Context, name string) (time.Duration, error)
 	return at.Sub(begun), err
 }
 
-// within waits for a completion, at most a minute.
+// within waits for a completion, at most ten minutes.
 func within(ctx context.Context, done <-chan time.Time) (time.Time, error) {
-	timer := time.NewTimer(time.Minute)
+	timer := time.NewTimer(10 * time.Minute)
 	defer timer.Stop()
 	select {
 	case at := <-done:
@@ -145,7 +145,7 @@ func within(ctx context.Context, done <-chan time.Time) (time.Time, error) {
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	case <-timer.C:
-		return time.Time{}, fmt.Errorf("a workflow did not complete within a minute")
+		return time.Time{}, fmt.Errorf("a workflow did not complete within ten minutes")
 	}
 }
 

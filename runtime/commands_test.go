@@ -197,7 +197,7 @@ func TestWhatIsAnsweredIsNotPerformed(t *testing.T) {
 		n := start(t, fresh(), hourly(c), plainDoc)
 		n.begin(t, "i", "t/plain", nil)
 		n.waits(t, "i")
-		if _, err := n.rt.ClaimCommand(t.Context(), "i", 2, "ann", 2*time.Second); err != nil {
+		if _, err := n.rt.ClaimCommand(t.Context(), "i", 2, "ann", 15*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := n.rt.Operate(t.Context(), "i", engine.Suspend, nil, "olga"); err != nil {

@@ -147,7 +147,7 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
   - two: {set: {n: '${ 1 + {} }'}}
 `)
 	waitingDoc := doc("waiting", "  - on: {run: {workflow: {namespace: t, name: stuck}}}\n")
-	const window = 10 * time.Second // in which even a busy machine has made the dead letter of one
+	const window = 30 * time.Second // in which even a busy machine has made the dead letter of one
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		effect := func(_ context.Context, input json.RawMessage) (any, error) {
 			if strings.Contains(string(input), `"back":true`) {

@@ -17,7 +17,7 @@ import (
 )
 
 // startLimit is how long a server may take to accept connections.
-const startLimit = 60 * time.Second
+const startLimit = 10 * time.Minute
 
 // settings are for speed and not for safety: the files are deleted anyway. A
 // minimal log has nothing of what is written into new files.
