@@ -44,7 +44,7 @@ func (b inbox) body(s *shell) h.Node {
 }
 
 func (b inbox) acts(s *shell) h.Node {
-	if !s.may("claim-next-tasks") || s.who.User == "" {
+	if !s.may("claim-next-tasks", "") || s.who.User == "" {
 		return nil
 	}
 	return h.Post(s.path("tasks", "claim-next"), button("Claim the next task", h.AccessKey("n")))
