@@ -66,7 +66,7 @@ func planDeadLetters(v *visit) (string, h.Address, error) {
 func (v *visit) plan(list string, r client.BulkRequest) (string, h.Address, error) {
 	v.here = v.path(list).Asking(v.URL.Query()) // where the form was, if it is refused
 	r.Operation = v.PostForm.Get("operation")
-	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
+	v.api.Reason = v.why()
 	p, err := client.NewBulk(v.api).Plan(v.Context(), r)
 	return "The plan was made.", v.path("bulk", p.ID), err
 }

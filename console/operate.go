@@ -195,16 +195,24 @@ func editDeadLetter(v *visit) (string, h.Address, error) {
 			r.Envelope = body
 		}
 	}
-	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
+	v.api.Reason = v.why()
 	e, err := v.api.EditDeadLetter(v.Context(), v.PathValue("id"), r)
 	return fmt.Sprintf("It is edit %d now.", e.No), at, err
+}
+
+// why is the reason that somebody has written; blanks alone are none.
+func (v *visit) why() string {
+	if why := v.PostForm.Get("why"); strings.TrimSpace(why) != "" {
+		return why
+	}
+	return ""
 }
 
 func discard(v *visit) (string, h.Address, error) {
 	if v.PostForm.Get("sure") == "" {
 		return "", h.Address{}, problem.New(problem.Invalid, "console.sure", "a dead letter that is discarded is gone for good").WithHint("say that you are sure")
 	}
-	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
+	v.api.Reason = v.why()
 	seen, err := strconv.ParseInt(v.PostForm.Get("after"), 10, 64)
 	if err != nil {
 		return "", h.Address{}, problem.New(problem.Invalid, "console.form", "the form does not say which edit it has seen")

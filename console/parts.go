@@ -123,7 +123,7 @@ func hidden(name, value string) h.Node {
 
 //go:noinline
 func area(name, value string, rows int, more ...h.Node) h.Node {
-	return h.Textarea(h.Name(name), h.Rows(rows), h.Group(more), text(value))
+	return h.Textarea(h.Name(name), h.Rows(rows), h.Group(more), text("\n"+value)) // a browser leaves out a first line that is empty
 }
 
 //go:noinline

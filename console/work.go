@@ -93,10 +93,10 @@ func (f field) filled() h.Node {
 		return label(title, h.Select(h.Name(name), h.Option(h.Value("")), h.Map(f.Choices, func(c string) h.Node {
 			return h.Option(h.Value(c), h.If(c == f.Value, h.Selected()), text(c))
 		})))
-	case "lines": // of which a browser leaves out a first one that is empty
-		return label(title, h.Textarea(h.Name(name), h.Rows(4), text("\n"+f.Value)))
+	case "lines":
+		return label(title, area(name, f.Value, 4))
 	case "json":
-		return label(title, small(text("JSON")), h.Textarea(h.Name(name), h.Rows(3), text(f.Value)))
+		return label(title, small(text("JSON")), area(name, f.Value, 3))
 	}
 	return label(title, input(name, f.Value, h.If(f.Kind == "date", h.Type("date")), h.If(f.Kind == "number", h.InputMode("decimal"))))
 }
