@@ -76,14 +76,21 @@ func May(operation string, roles []Role) bool {
 	})
 }
 
-// Lets lists the operations that roles let somebody do, if only in a namespace.
-func Lets(roles []Role) []string {
-	return slices.DeleteFunc(Operations(), func(operation string) bool {
-		return !slices.ContainsFunc(roles, func(granted Role) bool {
-			role, namespace := split(granted)
-			return slices.Contains(operations[operation], role) && (namespace == "" || slices.Contains(apart, operation))
-		})
-	})
+// Lets lists the operations that roles let somebody do, and of those that they may do in some
+// namespaces only, which these are.
+func Lets(roles []Role) (may []string, only map[string][]string) {
+	may, only = []string{}, map[string][]string{}
+	for _, operation := range Operations() {
+		scope := scopeOf(operation, roles)
+		if scope != nil {
+			if len(scope) == 0 || !slices.Contains(apart, operation) {
+				continue
+			}
+			only[operation] = scope
+		}
+		may = append(may, operation)
+	}
+	return may, only
 }
 
 // Anybody says whether an operation is everybody's, known or not.

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,21 @@ func TestWhereARoleHolds(t *testing.T) {
 	}
 	if Cover([]Role{"viewer@shop"}, nil, Viewer) || !Cover([]Role{"viewer@shop", "operator"}, []string{"shop", "bank"}, Viewer, Operator) {
 		t.Error("a role of a namespace holds everywhere, or one of all does not")
+	}
+}
+
+// What is let is what the gate lets somebody do, in the same namespaces.
+func TestWhatRolesLet(t *testing.T) {
+	t.Parallel()
+	g := &Gate{Verifiers: []Verifier{held{}}}
+	for _, roles := range []string{"viewer", "viewer@shop", "viewer@shop,operator@bank", "viewer,operator@bank,task-user@shop", "author,application@shop", "admin,operator@shop,operator"} {
+		may, only := Lets(strings.Split(roles, ","))
+		for _, operation := range Operations() {
+			who, err := g.Admit(t.Context(), Shown{Authorization: "Bearer " + roles}, operation)
+			if let := slices.Contains(may, operation); let != (err == nil) || let && !reflect.DeepEqual(only[operation], who.Scope) || !let && only[operation] != nil {
+				t.Errorf("%s: %s is let: %t, in %q; the gate: %v, in %q", roles, operation, let, only[operation], err, who.Scope)
+			}
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/internal/pki"
 	"github.com/aqueduct-engine/aqueduct/principal"
@@ -391,7 +392,7 @@ func TestPeopleWorkAsThemselves(t *testing.T) {
 		{"ann:task-user", "GET", "/v1/tasks?user=eve", "", "access.not-you"},
 		{"ann:task-user", "GET", "/v1/tasks/mine", "", ""},
 		{"ann:task-user", "GET", "/v1/tasks/ours", "", ""},
-		{"ann:task-user", "GET", "/v1/tasks/his", "", "task.unknown"},
+		{"ann:task-user", "GET", "/v1/tasks/his", "", "task.taken"}, // which anybody could have claimed
 		{"ann:task-user", "GET", "/v1/tasks/theirs", "", "task.unknown"},
 		{"ann:task-user", "GET", "/v1/tasks/none", "", "task.unknown"},
 		{"ann:task-user", "POST", "/v1/tasks/theirs/claim", `{"user":"ann"}`, "task.unknown"},
@@ -418,6 +419,56 @@ func TestPeopleWorkAsThemselves(t *testing.T) {
 		call(h, "GET", "/v1/tasks", "", "Authorization", "Bearer "+bearer)
 		if !reflect.DeepEqual(b.asked, want) {
 			t.Errorf("%s asked for %+v", bearer, b.asked)
+		}
+	}
+}
+
+// TestATaskIsSaidOfByOneRule: whatever somebody asks of a task, who may not read it hears the same.
+func TestATaskIsSaidOfByOneRule(t *testing.T) {
+	t.Parallel()
+	of := func(k projections.Task) projections.Task {
+		k.Definition, k.CandidateGroups = "shop/order", `["clerks"]`
+		return k
+	}
+	b := &node{tasks: map[string]projections.Task{
+		"mine": {ID: "mine", Definition: "shop/order", Status: projections.TaskReserved, Assignee: "ann"}, "did": {ID: "did", Definition: "shop/order", Status: projections.TaskCompleted, Assignee: "ann", EndedBy: "ann"},
+		"ours": of(projections.Task{ID: "ours", Status: projections.TaskReady}), "past": of(projections.Task{ID: "past", Status: projections.TaskExpired}),
+		"taken": of(projections.Task{ID: "taken", Status: projections.TaskReserved, Assignee: "bob"}), "done": of(projections.Task{ID: "done", Status: projections.TaskCompleted, Assignee: "bob", EndedBy: "bob"}),
+		"over": of(projections.Task{ID: "over", Status: projections.TaskCancelled, Assignee: "bob"}), "theirs": {ID: "theirs", Definition: "shop/order", Status: projections.TaskReady, CandidateGroups: `["managers"]`},
+		"not": {ID: "not", Definition: "shop/order", Status: projections.TaskReserved, Assignee: "bob", CandidateGroups: `["clerks"]`, ExcludedUsers: `["ann"]`},
+	}}
+	h := guardedBy(t, b, &access.Gate{Verifiers: []access.Verifier{groups{}}})
+	bodies := map[string]string{
+		"get-task": "", "claim-task": `{"user":"ann"}`, "comment-task": `{"user":"ann","text":"so"}`, "release-task": `{"user":"ann"}`, "delegate-task": `{"user":"ann","to":"eve"}`,
+		"complete-task": `{"user":"ann","outcome":"ok"}`, "reassign-task": `{"user":"ann","to":"eve"}`,
+	}
+	alone := map[string]string{"mine": "", "did": "", "ours": "", "past": "", "taken": "task.taken", "done": "task.completed", "over": "task.closed", "theirs": "task.unknown", "not": "task.unknown", "none": "task.unknown"}
+	all := map[string]string{"mine": "", "did": "", "ours": "", "past": "", "taken": "", "done": "", "over": "", "theirs": "", "not": ""}
+	for roles, want := range map[string]map[string]string{
+		"task-user": alone, "task-user@shop": alone, "task-user,viewer@bank": alone, "task-user@shop,operator@bank": alone,
+		"task-user,viewer": all, "task-user,operator@shop": all, "task-user@shop,viewer@shop": all,
+	} {
+		for id, op := range described(t) {
+			if !strings.HasPrefix(op[1], "/v1/tasks/{id}") || !access.May(id, strings.Split(roles, ",")) {
+				continue
+			}
+			body, known := bodies[id]
+			if !known {
+				t.Errorf("%s is of a task, and nobody has looked what it says to whom", id)
+			}
+			for task, code := range want {
+				if id == "reassign-task" && !strings.Contains(roles, "operator@shop") {
+					continue // which they may not do in the shop
+				}
+				w := call(h, op[0], strings.Replace(op[1], "{id}", task, 1), body, "Authorization", "Bearer ann:"+roles, "Content-Type", "application/json")
+				got := client.Problem{}
+				if w.Code >= 400 {
+					got = problemOf(t, w)
+				}
+				if got.Code != code || (code == "task.completed") != (got.CompletedBy == "bob") {
+					t.Errorf("%s: %s of %s: %d %+v, not %q", roles, id, task, w.Code, got, code)
+				}
+			}
 		}
 	}
 }

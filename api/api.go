@@ -287,7 +287,7 @@ func New(c Config) (http.Handler, error) {
 	operatorAPI{s}.deadLetterOperations(h)
 	operatorAPI{s}.targetOperations(h)
 	operatorAPI{s}.commandOperations(h)
-	bulkAPI{instanceAPI{s}}.bulkOperations(h)
+	bulkAPI{instanceAPI{s}, &counts{kept: map[planVersion][]backend.BulkCount{}}}.bulkOperations(h)
 	adminAPI{s}.tokenOperations(h)
 	adminAPI{s}.auditOperations(h)
 	tidySchemas(h.OpenAPI())

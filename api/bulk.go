@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,7 +24,54 @@ type Bulk interface {
 }
 
 // bulkAPI is what operators do to many at once.
-type bulkAPI struct{ instanceAPI }
+type bulkAPI struct {
+	instanceAPI
+	counts *counts
+}
+
+// counts of plans of which nothing is under way are kept: a list of plans is looked at every few
+// seconds, and a plan may have as many items as backend.MaxBulk. A plan has another version
+// before its items change again.
+type counts struct {
+	mu   sync.Mutex
+	kept map[planVersion][]backend.BulkCount
+}
+
+type planVersion struct {
+	id      string
+	version int64
+}
+
+const (
+	maxCounts = 1000      // plans whose counts are kept
+	stepOver  = time.Hour // after the last change of a plan that does not run no step of a run is at its items any more
+)
+
+// of is how many items of a plan have become what.
+func (c *counts) of(ctx context.Context, plans backend.BulkReader, b *backend.Bulk, now time.Time) ([]backend.BulkCount, error) {
+	final := b.Status == backend.BulkPlanned || b.Status == backend.BulkDone || b.Status != backend.BulkRunning && now.Sub(b.UpdatedAt) > stepOver
+	if !final {
+		return plans.BulkCounts(ctx, b.ID)
+	}
+	key := planVersion{b.ID, b.Version}
+	c.mu.Lock()
+	found, ok := c.kept[key]
+	c.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	found, err := plans.BulkCounts(ctx, b.ID)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.kept) >= maxCounts {
+		clear(c.kept)
+	}
+	c.kept[key] = found
+	return found, nil
+}
 
 func (s bulkAPI) bulkOperations(h huma.API) {
 	const path, tag = "/v1/bulk", "bulk"
@@ -208,8 +256,8 @@ func (s bulkAPI) count(ctx context.Context, b *backend.Bulk, p *client.BulkPlan)
 	r := &p.Asked
 	r.Operation, r.Definition, r.ErrorCode, r.Text, r.Version, r.Status, r.State = asked.Operation, asked.Definition, asked.ErrorCode, asked.Text, asked.Version, asked.Status, asked.State
 	r.BusinessKey, r.Parent, r.Where, r.Queue, r.Instance, r.Limit, r.To, r.Pointers = asked.BusinessKey, asked.Parent, asked.Where, asked.Queue, asked.Instance, asked.Limit, asked.To, asked.Pointers
-	counts, err := s.Reader.Plans.BulkCounts(ctx, b.ID)
-	for _, c := range counts {
+	found, err := s.counts.of(ctx, s.Reader.Plans, b, s.Now())
+	for _, c := range found {
 		p.Planned += c.Rows
 		switch c.Outcome {
 		case backend.BulkItemOpen:

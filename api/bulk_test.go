@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -130,5 +132,51 @@ func TestWhoMayNotDoItToOneMayNotToMany(t *testing.T) {
 		if err := errors.Join(mayEach(as(access.Operator), asked), mayEach(t.Context(), asked)); err != nil {
 			t.Errorf("%s: %v", op, err)
 		}
+	}
+}
+
+// manyPlans are a page of plans.
+type manyPlans struct {
+	bulkNode
+	plans []backend.Bulk
+	asked map[string]int // how often the items of a plan were counted
+}
+
+func (m manyPlans) Bulks(context.Context, string, int) (backend.Page[backend.Bulk], error) {
+	return backend.Page[backend.Bulk]{Items: m.plans}, nil
+}
+
+func (m manyPlans) BulkCounts(_ context.Context, id string) ([]backend.BulkCount, error) {
+	m.asked[id]++
+	return []backend.BulkCount{{Outcome: "done", Rows: m.asked[id]}}, nil
+}
+
+// A list that is looked at again counts the items of those plans only that may have got on.
+func TestAListOfPlansCountsWhatMayHaveChanged(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	m := manyPlans{bulkNode{&node{}}, nil, map[string]int{}}
+	for _, p := range []backend.Bulk{
+		{ID: "done", Status: backend.BulkDone}, {ID: "planned", Status: backend.BulkPlanned}, {ID: "running", Status: backend.BulkRunning, UpdatedAt: now.Add(-24 * time.Hour)},
+		{ID: "stopped", Status: backend.BulkStopped, UpdatedAt: now.Add(-time.Minute)}, {ID: "stood", Status: backend.BulkStopped, UpdatedAt: now.Add(-2 * time.Hour)},
+		{ID: "planning", Status: backend.BulkPlanning, UpdatedAt: now},
+	} {
+		p.Version, p.Asked = 2, []byte(`{}`)
+		m.plans = append(m.plans, p)
+	}
+	h := handlerWith(t, m.node, func(c *Config) { c.Reader.Plans = m })
+	var w *httptest.ResponseRecorder
+	for range 3 {
+		if w = call(h, "GET", "/v1/bulk", ""); w.Code != http.StatusOK {
+			t.Fatal(w.Code, w.Body)
+		}
+	}
+	want := map[string]int{"done": 1, "planned": 1, "stood": 1, "running": 3, "stopped": 3, "planning": 3}
+	if !reflect.DeepEqual(m.asked, want) || strings.Count(w.Body.String(), `"planned":1,`) != 3 {
+		t.Errorf("counted %v, not %v: %s", m.asked, want, w.Body)
+	}
+	m.plans[1].Version, m.plans[1].Status = 3, backend.BulkRunning
+	if w = call(h, "GET", "/v1/bulk", ""); m.asked["planned"] != 2 || m.asked["done"] != 1 {
+		t.Errorf("a plan that was begun: %v %s", m.asked, w.Body)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -192,23 +193,31 @@ func yourself(ctx context.Context, user string, groups []string) error {
 
 // onlyTheirs says whether somebody sees of tasks only those that they may do.
 func onlyTheirs(who principal.Principal) bool {
-	return len(who.Roles) > 0 && !access.Cover(who.Roles, who.Scope, access.Viewer, access.Operator, access.Application, access.Admin)
+	return len(who.Roles) > 0 && !seesAll(who, who.Scope)
 }
 
-// sees says whether somebody may look at a task.
-func sees(who principal.Principal, t projections.Task) bool {
-	if !onlyTheirs(who) || t.Assignee == who.Name || t.EndedBy == who.Name {
-		return true
-	}
-	return t.Assignee == "" && knows(who, t)
+// seesAll says whether somebody sees all tasks of a scope.
+func seesAll(who principal.Principal, scope []string) bool {
+	return access.Cover(who.Roles, scope, access.Viewer, access.Operator, access.Application, access.Admin)
 }
 
-// knows says whether somebody may hear of a task: who may do it hears of it from who has
-// been faster, too.
-func knows(who principal.Principal, t projections.Task) bool {
-	if !onlyTheirs(who) || t.Assignee == who.Name || t.EndedBy == who.Name {
-		return true
+// mayRead says why somebody may not read a task; nil = they may. Who could have claimed it
+// hears who was faster, whatever they ask of it; for who could not it is not there.
+func mayRead(who principal.Principal, t projections.Task) error {
+	namespace, _, _ := strings.Cut(t.Definition, "/")
+	if len(who.Roles) == 0 || seesAll(who, []string{namespace}) || t.Assignee == who.Name || t.EndedBy == who.Name {
+		return nil
 	}
-	_, may := humantask.Candidate(backend.Asked(t), who.Name, who.Groups)
-	return may
+	_, candidate := humantask.Candidate(backend.Asked(t), who.Name, who.Groups)
+	switch {
+	case !candidate:
+		return store.ErrNotFound
+	case t.Assignee == "":
+		return nil
+	case t.Status == projections.TaskReserved:
+		return problem.New(problem.Conflict, "task.taken", "task %s is reserved for %s", t.ID, t.Assignee)
+	case t.Status == projections.TaskCompleted:
+		return problem.New(problem.Conflict, "task.completed", "task %s was completed by %s", t.ID, t.EndedBy)
+	}
+	return problem.New(problem.Conflict, "task.closed", "task %s is %s", t.ID, t.Status)
 }

@@ -23,8 +23,8 @@ import (
 // scopeOf is to which namespaces who asks is limited.
 func scopeOf(ctx context.Context) backend.Scope { return principal.Of(ctx).Scope }
 
-// within refuses what is about something outside of the scope of who asks, or about a task
-// of which they may not hear, as what is not there.
+// within refuses what is about something outside of the scope of who asks as what is not
+// there, and what is about a task that they may not read.
 func (e *endpoint) within(ctx huma.Context) error {
 	asks, who, id := ctx.Context(), principal.Of(ctx.Context()), ctx.Param("id")
 	scope := backend.Scope(who.Scope)
@@ -36,11 +36,7 @@ func (e *endpoint) within(ctx huma.Context) error {
 	name := strings.TrimPrefix(ctx.Param("namespace"), definition.PolicyPrefix) + ctx.Param("environment") + "/" + ctx.Param("name") + ctx.Param("definition")
 	switch path := e.op.Path; {
 	case isTask:
-		var t projections.Task
-		if t, err = e.Reader.Tasks.Task(asks, id); err == nil && !knows(who, t) {
-			err = store.ErrNotFound
-		}
-		err = missing(err, "task.unknown", "task %s does not exist", clip(id))
+		_, err = e.readable(asks, id)
 	case strings.HasPrefix(path, "/v1/instances/{id}"):
 		_, err = e.Reader.Instances.Instance(asks, id)
 		err = unknownInstance(err, id)

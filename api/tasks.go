@@ -9,7 +9,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -17,7 +16,7 @@ func (s taskAPI) taskOperations(h huma.API) {
 	register(s.service, h, operation("list-tasks", http.MethodGet, "/v1/tasks", taskTag,
 		"List human tasks, most urgent first"), s.listTasks)
 	register(s.service, h, operation("get-task", http.MethodGet, "/v1/tasks/{id}", taskTag,
-		"Show a task and what happened to it", http.StatusNotFound), s.getTask)
+		"Show a task and what happened to it", http.StatusNotFound, http.StatusConflict), s.getTask)
 	register(s.service, h, operation("claim-task", http.MethodPost, "/v1/tasks/{id}/claim", taskTag,
 		"Reserve a task for a user", http.StatusNotFound, http.StatusConflict), s.claimTask)
 	register(s.service, h, operation("comment-task", http.MethodPost, "/v1/tasks/{id}/comments", taskTag,
@@ -72,14 +71,20 @@ func (s taskAPI) listTasks(ctx context.Context, in *listTasksInput) (*answer[cli
 }
 
 func (s taskAPI) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDetail], error) {
-	t, err := s.Reader.Tasks.Task(ctx, in.ID)
-	if err == nil && !sees(principal.Of(ctx), t) {
-		err = store.ErrNotFound
-	}
+	t, err := s.readable(ctx, in.ID)
 	if err != nil {
-		return nil, missing(err, "task.unknown", "task %s does not exist", clip(in.ID))
+		return nil, err
 	}
 	return s.taskDetail(ctx, t)
+}
+
+// readable is a task that who asks may read.
+func (s *service) readable(ctx context.Context, id string) (projections.Task, error) {
+	t, err := s.Reader.Tasks.Task(ctx, id)
+	if err == nil {
+		err = mayRead(principal.Of(ctx), t)
+	}
+	return t, s.completedBy(ctx, id, missing(err, "task.unknown", "task %s does not exist", clip(id)))
 }
 
 func (s taskAPI) taskDetail(ctx context.Context, t projections.Task) (*answer[client.TaskDetail], error) {

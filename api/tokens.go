@@ -43,7 +43,7 @@ func (s adminAPI) getMe(ctx context.Context, _ *struct{}) (*answer[client.Me], e
 	who := principal.Of(ctx)
 	me := client.Me{Kind: string(who.Kind), Name: who.Name, Groups: who.Groups, Roles: who.Roles, May: access.Operations()}
 	if who.Roles != nil {
-		me.May = access.Lets(who.Roles)
+		me.May, me.Only = access.Lets(who.Roles)
 	}
 	return ok(me), nil
 }

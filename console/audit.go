@@ -108,7 +108,7 @@ func auditTarget(s *shell, e client.AuditEntry) h.Node {
 	case e.Action == "publish" && of && !strings.Contains(name, ":"): // else a policy, which has no page
 		target = s.version(name, version)
 	case e.Action == "reassign" && !strings.HasPrefix(e.Target, "/"):
-		target = s.link("get-task", s.path("tasks", e.Target), e.Target)
+		target = s.link("get-task", "", s.path("tasks", e.Target), e.Target)
 	case e.Action == "reset-target" && e.Result == done:
 		target = h.A(s.path("queues"), text(e.Target))
 	default:

@@ -25,7 +25,7 @@ var ofDeadLetters = []planned{{"replay", "send to their queues again"}, {"discar
 
 // planForm asks for a plan of all that a list with its filter has.
 func planForm(s *shell, list string, choices []planned, more ...h.Node) h.Node {
-	if ended := s.q("status"); !s.may("plan-bulk") || len(filterOf(s.query)) == 0 || ended == "completed" || ended == "cancelled" || ended == "compensated" {
+	if ended := s.q("status"); !s.may("plan-bulk", "") || len(filterOf(s.query)) == 0 || ended == "completed" || ended == "cancelled" || ended == "compensated" {
 		return nil // of all, or of what has ended, there is no plan
 	}
 	asked := s.asked("operation")
@@ -66,7 +66,7 @@ func planDeadLetters(v *visit) (string, h.Address, error) {
 func (v *visit) plan(list string, r client.BulkRequest) (string, h.Address, error) {
 	v.here = v.path(list).Asking(v.URL.Query()) // where the form was, if it is refused
 	r.Operation = v.PostForm.Get("operation")
-	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
+	v.api.Reason = v.why()
 	p, err := client.NewBulk(v.api).Plan(v.Context(), r)
 	return "The plan was made.", v.path("bulk", p.ID), err
 }
@@ -195,7 +195,7 @@ func (b bulkPage) filter(s *shell) h.Node {
 }
 
 func (b bulkPage) acts(s *shell) h.Node {
-	if !s.may("run-bulk") {
+	if !s.may("run-bulk", "") {
 		return nil
 	}
 	at, says, class := s.path("bulk", b.ID), fmt.Sprintf("%s %d", b.Operation, b.Open), h.Node(nil)

@@ -326,9 +326,9 @@ func (c *console) visit(r *http.Request) (*visit, error) {
 // it says, unless it lets them speak for others.
 func (v *visit) known() {
 	me, err := client.NewAdmin(v.api).Me(v.Context())
-	v.rights = rights{all: err != nil, of: map[string]bool{}, none: v.ReadOnly}
+	v.rights = rights{all: err != nil, of: map[string][]string{}, none: v.ReadOnly}
 	for _, operation := range me.May {
-		v.rights.of[operation] = true
+		v.rights.of[operation] = me.Only[operation]
 	}
 	v.speaks = me.Name == "" || slices.ContainsFunc(me.Roles, func(role string) bool { return role == "application" || role == "admin" })
 	if me.Name != "" && !v.loggedIn && (!v.speaks || v.who.User == "") {

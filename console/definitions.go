@@ -52,7 +52,7 @@ func policiesOf(s *shell, p client.Page[client.Definition]) h.Node {
 
 // publish is the form for a definition, with what was refused.
 func publishForm(s *shell, written string) h.Node {
-	if !s.may("publish-definition") {
+	if !s.may("publish-definition", "") {
 		return nil
 	}
 	return acts("Publish", h.Post(s.path("definitions"), h.Class("fields"),
@@ -103,14 +103,14 @@ func (d definitionPage) body(s *shell) h.Node {
 }
 
 func (d definitionPage) acts(s *shell) h.Node {
-	if !s.may("start-instance") || d.Lifecycle || d.Policy {
+	if !s.may("start-instance", d.Name) || d.Lifecycle || d.Policy {
 		return nil
 	}
 	fields, free := formOf(d.Input, d.written)
 	return acts("Start", h.Post(s.ofVersion(d.Name, d.Version).Below("start"), h.Class("fields"),
 		h.Map(fields, field.shown), h.If(free, jsonLabel("Input", area("data", d.written.Get("data"), 6, h.Verbatim()))),
 		hidden("request", either(d.written.Get("request"), uuid.NewString())),
-		label("Instance id", input("id", d.written.Get("id"), h.Placeholder("one is made"))),
+		h.If(s.everywhere("start-instance"), label("Instance id", input("id", d.written.Get("id"), h.Placeholder("one is made")))), // others choose none
 		label("Business key", input("key", d.written.Get("key"))),
 		button("Start")))
 }
@@ -257,7 +257,7 @@ func welcome(v *visit) (content, error) {
 }
 
 func (o overview) acts(s *shell) h.Node {
-	if !s.may("publish-definition") || !s.may("start-instance") || len(o.Recent) > 0 {
+	if !s.may("publish-definition", "") || !s.everywhere("start-instance") || len(o.Recent) > 0 {
 		return nil
 	}
 	return acts("See one run", h.Post(s.path("try"), button("Run a small workflow"),
@@ -300,11 +300,11 @@ func (o overview) body(s *shell) h.Node {
 		recent = h.Group{s.instances(o.Recent), allOf("All instances", s.path("instances"))}
 	}
 	return h.Group{
-		h.If(o.Definitions == 0 && s.look("list-definitions"), nothing(text("Nothing is published yet. "), h.A(s.path("definitions"), text("Publish a definition")),
+		h.If(o.Definitions == 0 && s.look("list-definitions", ""), nothing(text("Nothing is published yet. "), h.A(s.path("definitions"), text("Publish a definition")),
 			text(", or start the node with "), code("--watch FOLDER"), text("."))),
-		h.If(s.look("list-tasks"), h.Section(h.H2(text("Tasks"), after(" for ", s.who.User)), tasks)),
-		h.If(s.look("list-instances"), titled("Faulted", faulted)), h.If(s.look("list-dead-letters"), titled("Dead letters", dead)),
-		h.If(len(o.Queues) > 0, titled("Queues", s.queues(o.Queues))), h.If(s.look("list-instances"), titled("Begun last", recent)),
+		h.If(s.look("list-tasks", ""), h.Section(h.H2(text("Tasks"), after(" for ", s.who.User)), tasks)),
+		h.If(s.look("list-instances", ""), titled("Faulted", faulted)), h.If(s.look("list-dead-letters", ""), titled("Dead letters", dead)),
+		h.If(len(o.Queues) > 0, titled("Queues", s.queues(o.Queues))), h.If(s.look("list-instances", ""), titled("Begun last", recent)),
 	}
 }
 

@@ -167,16 +167,17 @@ func answerOf(form json.RawMessage, written url.Values, what string) (json.RawMe
 	return jsonv2.Marshal(answer, jsonv2.Deterministic(true))
 }
 
-// asWritten is a text as its writer sees it: browsers end lines by CRLF, whatever stood there,
-// and blanks around one line say nothing. Of a choice each blank counts.
+// asWritten is what a field says: of a text and of a choice each blank counts, and around a
+// number, a date or JSON it says nothing.
 func asWritten(p property, text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	alone := strings.TrimSpace(text)
-	if len(p.Enum) > 0 || alone != "" && kindOf(p) == "text" && strings.Contains(text, "\n") {
-		return text
+	if kind := kindOf(p); kind == "text" || kind == "choice" {
+		return lines(text)
 	}
-	return alone
+	return strings.TrimSpace(text)
 }
+
+// lines is a text as its writer sees it: browsers end lines by CRLF, whatever stood there.
+func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // valueOf is the value that a text stands for, nil for none.
 func valueOf(p property, text string, required bool) (value jsontext.Value, wrong string) {

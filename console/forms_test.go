@@ -128,3 +128,38 @@ func TestAFormThatIsShownAgainAsksForTheSame(t *testing.T) {
 		}
 	}
 }
+
+// What people write is sent as they have written it: around JSON and names alone blanks are taken away.
+func TestTextsKeepTheirBlanks(t *testing.T) {
+	t.Parallel()
+	var asked, why string
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			body, _ := io.ReadAll(r.Body)
+			asked, why = string(body), r.Header.Get("X-Aqueduct-Reason")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id": "k", "kind": "nobody", "may": [], "form": {"schema": {"properties": {"s": {"type": "string"}, "n": {"type": "number"}, "none": {"type": "string"}}}}}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, form, asks, why string }{
+		{"/tasks/k/comment", "comment=++a%0D%0A+b+", `"text":"  a\n b "`, ""},
+		{"/tasks/k/complete", "field.s=+,+&field.n=+7+&field.none=", `"data":{"n":7,"s":" , "}`, ""},
+		{"/tasks/k/complete", "field.s=+", `"data":{"s":" "}`, ""},
+		{"/tasks/k/delegate", "to=+bob+", `"to":"bob"`, ""},
+		{"/dead-letters/k/discard", "sure=yes&after=0&why=++CHG-17+", "", "  CHG-17 "},
+		{"/dead-letters/k/edit", "after=0&body=+{}+&why=+", "", ""},
+		{"/instances/plan?status=faulted", "operation=retry&why=+so", `"status":"faulted"`, " so"},
+	} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1/console"+c.path, strings.NewReader(c.form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		asked, why = "", ""
+		if h.ServeHTTP(w, r); w.Code != http.StatusSeeOther || !strings.Contains(asked, c.asks) || why != c.why {
+			t.Errorf("%s: %d, asked %s because %q: %s", c.path, w.Code, asked, why, w.Body)
+		}
+	}
+}

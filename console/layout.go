@@ -42,14 +42,26 @@ var menu = []entry{
 
 // rights are what who looks may do. What they may not do the pages do not offer.
 type rights struct {
-	all  bool            // nobody has said, and the API will
-	of   map[string]bool // operations of the API
-	none bool            // the console only shows
+	all  bool                // nobody has said, and the API will
+	of   map[string][]string // operations of the API, each with the namespaces that it is limited to; nil = none
+	none bool                // the console only shows
 }
 
-// look says whether they may read something, may whether they may do something.
-func (r rights) look(operation string) bool { return r.all || r.of[operation] }
-func (r rights) may(operation string) bool  { return !r.none && r.look(operation) }
+// look says whether they may read what is of a definition, "" = of any; may whether they may do something to it.
+func (r rights) look(operation, definition string) bool {
+	only, ok := r.of[operation]
+	namespace, _, _ := strings.Cut(definition, "/")
+	return r.all || ok && (only == nil || definition == "" || slices.Contains(only, namespace))
+}
+
+func (r rights) may(operation, definition string) bool {
+	return !r.none && r.look(operation, definition)
+}
+
+// everywhere says whether they may do something in all namespaces.
+func (r rights) everywhere(operation string) bool {
+	return r.may(operation, "") && r.of[operation] == nil
+}
 
 // at is the address of the page with another value of a parameter; "" = without
 // it, and without others. Filters stay in the address, so that back, forward and
@@ -160,7 +172,7 @@ func (s *shell) header() h.Node {
 	return h.Header(
 		h.A(s.path(""), h.Class("brand"), text("Aqueduct")),
 		h.Nav(h.Aria("label", "Pages"), h.Map(menu, func(e entry) h.Node {
-			if !s.look(e.operation) {
+			if !s.look(e.operation, "") {
 				return nil
 			}
 			return h.Group{h.A(s.path(e.path), h.If(s.section == e.path, h.Aria("current", "page")), text(e.title)), text("\n")}

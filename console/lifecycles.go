@@ -198,7 +198,7 @@ func (e entityPage) acts(s *shell) h.Node {
 	}
 	return h.Group{
 		acts("Find", h.Find(h.Address{}, reference, button("Find"))),
-		h.If(s.may("trigger-event"), acts("Trigger", h.Post(s.ofLifecycle(e.Name).Below("trigger"), h.Class("fields"), hidden("request", either(s.asked("request"), uuid.NewString())), reference,
+		h.If(s.may("trigger-event", e.Name), acts("Trigger", h.Post(s.ofLifecycle(e.Name).Below("trigger"), h.Class("fields"), hidden("request", either(s.asked("request"), uuid.NewString())), reference,
 			label("Event", h.Input(h.Name("event"), h.Value(s.asked("event")), h.List("takes"), h.Required())), offered("takes", takes),
 			jsonLabel("Payload", area("payload", s.asked("payload"), 4)), button("Trigger")))),
 	}

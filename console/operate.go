@@ -56,13 +56,33 @@ func findDeadLetters(s *shell) h.Node {
 }
 
 func deadLetter(v *visit) (content, error) {
-	l, err := v.api.DeadLetter(v.Context(), v.PathValue("id"))
-	return content{"Dead letter", false, deadPage(l).body, deadPage(l).acts}, err
+	var d deadPage
+	var err error
+	if d.DeadLetterDetail, err = v.api.DeadLetter(v.Context(), v.PathValue("id")); err == nil {
+		d.foreign, err = v.foreign(d.InstanceID)
+	}
+	return content{"Dead letter", false, d.body, d.acts}, err
+}
+
+// foreign says that an instance, "" = none, is in none of the namespaces in which who looks may
+// do something about its dead letters. Only the definition of the instance says it.
+func (v *visit) foreign(instance string) (bool, error) {
+	if v.rights.of["replay-dead-letter"] == nil || instance == "" {
+		return v.rights.of["replay-dead-letter"] != nil, nil
+	}
+	i, err := v.api.Instance(v.Context(), instance)
+	if err != nil && tell(err).Kind == problem.NotFound {
+		return true, nil
+	}
+	return !v.rights.look("replay-dead-letter", i.Definition), err
 }
 
 // deadPage is what is known of one dead letter; nothing, of one that could not be
 // read.
-type deadPage client.DeadLetterDetail
+type deadPage struct {
+	client.DeadLetterDetail
+	foreign bool
+}
 
 func (d deadPage) body(s *shell) h.Node {
 	if d.ID == "" {
@@ -119,7 +139,7 @@ func (d deadPage) differs(now string) h.Node {
 }
 
 func (d deadPage) acts(s *shell) h.Node {
-	if d.ID == "" || !s.may("replay-dead-letter") {
+	if d.ID == "" || d.foreign || !s.may("replay-dead-letter", "") {
 		return nil
 	}
 	at, seen, now := s.path("dead-letters", d.ID), "0", d.Text
@@ -138,8 +158,8 @@ func (d deadPage) acts(s *shell) h.Node {
 	why := func() h.Node { return label("Why", input("why", s.asked("why"))) }
 	to := func(action string) h.Address { return at.Below(action).Asking(s.query) } // the list, as it was filtered
 	return acts("Do", h.Post(to("replay"), hidden("after", seen), button("Send it to its queue again")),
-		h.If(s.may("edit-dead-letter"), h.Post(to("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
-			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"))),
+		h.If(s.may("edit-dead-letter", ""), h.Post(to("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
+			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"), h.If(s.asked("key") != "", h.Checked()))),
 			button("Edit"), button("Undo the edits", h.Name("original"), h.Value("yes")))),
 		h.Post(to("discard"), hidden("after", seen), why(), check("I am sure: it is gone for good", h.Name("sure"), h.Value("yes")), button("Discard", h.Class("danger"))))
 }
@@ -175,16 +195,24 @@ func editDeadLetter(v *visit) (string, h.Address, error) {
 			r.Envelope = body
 		}
 	}
-	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
+	v.api.Reason = v.why()
 	e, err := v.api.EditDeadLetter(v.Context(), v.PathValue("id"), r)
 	return fmt.Sprintf("It is edit %d now.", e.No), at, err
+}
+
+// why is the reason that somebody has written; blanks alone are none.
+func (v *visit) why() string {
+	if why := v.PostForm.Get("why"); strings.TrimSpace(why) != "" {
+		return why
+	}
+	return ""
 }
 
 func discard(v *visit) (string, h.Address, error) {
 	if v.PostForm.Get("sure") == "" {
 		return "", h.Address{}, problem.New(problem.Invalid, "console.sure", "a dead letter that is discarded is gone for good").WithHint("say that you are sure")
 	}
-	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
+	v.api.Reason = v.why()
 	seen, err := strconv.ParseInt(v.PostForm.Get("after"), 10, 64)
 	if err != nil {
 		return "", h.Address{}, problem.New(problem.Invalid, "console.form", "the form does not say which edit it has seen")

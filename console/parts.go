@@ -123,7 +123,7 @@ func hidden(name, value string) h.Node {
 
 //go:noinline
 func area(name, value string, rows int, more ...h.Node) h.Node {
-	return h.Textarea(h.Name(name), h.Rows(rows), h.Group(more), text(value))
+	return h.Textarea(h.Name(name), h.Rows(rows), h.Group(more), text("\n"+value)) // a browser leaves out a first line that is empty
 }
 
 //go:noinline
@@ -165,24 +165,24 @@ func (s *shell) nextPage(says, next string) h.Node {
 //
 //go:noinline
 func (s *shell) version(definition, version string) h.Node {
-	return h.Group{s.link("get-definition", s.ofVersion(definition, version), definition), text(" "), small(text(version))}
+	return h.Group{s.link("get-definition", definition, s.ofVersion(definition, version), definition), text(" "), small(text(version))}
 }
 
-// link leads to what an operation reads, for who may do it.
+// link leads to what an operation reads of a definition, "" = which is not known, for who may do it.
 //
 //go:noinline
-func (r rights) link(operation string, to h.Address, says string) h.Node {
-	if !r.look(operation) {
+func (r rights) link(operation, definition string, to h.Address, says string) h.Node {
+	if !r.look(operation, definition) {
 		return text(says)
 	}
 	return h.A(to, text(says))
 }
 
-func (s *shell) toInstance(id string) h.Node { return named(s, id, id) }
+func (s *shell) toInstance(id string) h.Node { return named(s, "", id, id) }
 
-// named is an instance by another name.
-func named(s *shell, id, says string) h.Node {
-	return s.link("get-instance", s.path("instances", id), says)
+// named is an instance of a definition, by another name.
+func named(s *shell, definition, id, says string) h.Node {
+	return s.link("get-instance", definition, s.path("instances", id), says)
 }
 
 func (s *shell) instances(items []client.Instance) h.Node {
@@ -197,10 +197,10 @@ func (s *shell) tasks(items []client.Task) h.Node {
 	return table("Task|For|Status|Due|Of|Since", h.Map(items, func(t client.Task) h.Node {
 		candidates := strings.Join(t.CandidateGroups, ", ") + " " + strings.Join(t.CandidateUsers, ", ")
 		return h.Tr(
-			cell(s.link("get-task", s.path("tasks", t.ID), either(t.Title, t.Name)), h.If(t.Priority != 0, h.Group{text(" "), small(text("priority "), number(t.Priority))})),
+			cell(s.link("get-task", t.Definition, s.path("tasks", t.ID), either(t.Title, t.Name)), h.If(t.Priority != 0, h.Group{text(" "), small(text("priority "), number(t.Priority))})),
 			cell(text(either(t.Assignee, candidates))),
 			cell(status(t.Status), h.If(!t.EscalatedAt.IsZero(), h.Group{text(" "), h.Span(h.Class("status late"), text("escalated"))})),
-			cell(s.moment(t.DueAt)), cell(named(s, t.InstanceID, either(t.BusinessKey, t.InstanceID))),
+			cell(s.moment(t.DueAt)), cell(named(s, t.Definition, t.InstanceID, either(t.BusinessKey, t.InstanceID))),
 			cell(s.moment(t.CreatedAt)))
 	}))
 }
@@ -222,7 +222,7 @@ func either(s, otherwise string) string {
 
 func (s *shell) dead(items []client.DeadLetter) h.Node {
 	return table("Dead letter|Reason|Instance|Queue|Attempts|When", h.Map(items, func(l client.DeadLetter) h.Node {
-		return h.Tr(cell(s.link("get-dead-letter", s.path("dead-letters", l.ID).Asking(ofList(s, "dead-letters")), l.ID)), cell(code(l.Reason), h.Br(), small(text(l.Detail))),
+		return h.Tr(cell(s.link("get-dead-letter", "", s.path("dead-letters", l.ID).Asking(ofList(s, "dead-letters")), l.ID)), cell(code(l.Reason), h.Br(), small(text(l.Detail))),
 			cell(ifText(l.InstanceID, s.toInstance)), cell(text(l.Queue)), cell(number(l.Attempts)), cell(s.moment(l.DiedAt)))
 	}))
 }

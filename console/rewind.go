@@ -62,7 +62,7 @@ func (p rewindPage) body(s *shell) h.Node {
 }
 
 func (p rewindPage) acts(s *shell) h.Node {
-	if !s.may("rewind-instance") {
+	if !s.may("rewind-instance", "") {
 		return nil
 	}
 	return acts("Do", h.If(p.InstanceID != "" && s.problem == nil, h.Post(s.here, hidden("version", fmt.Sprint(p.StateVersion)), button("Take it back", h.Class("danger")))),

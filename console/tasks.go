@@ -44,7 +44,7 @@ func (b inbox) body(s *shell) h.Node {
 }
 
 func (b inbox) acts(s *shell) h.Node {
-	if !s.may("claim-next-tasks") || s.who.User == "" {
+	if !s.may("claim-next-tasks", "") || s.who.User == "" {
 		return nil
 	}
 	return h.Post(s.path("tasks", "claim-next"), button("Claim the next task", h.AccessKey("n")))
@@ -108,7 +108,7 @@ func release(v *visit) (string, h.Address, error) {
 }
 
 func comment(v *visit) (string, h.Address, error) {
-	_, err := v.api.Comment(v.Context(), v.PathValue("id"), client.CommentRequest{User: v.who.User, Text: v.PostForm.Get("comment")})
+	_, err := v.api.Comment(v.Context(), v.PathValue("id"), client.CommentRequest{User: v.who.User, Text: lines(v.PostForm.Get("comment"))})
 	return "It stands in the history.", h.Address{}, err
 }
 

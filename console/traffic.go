@@ -42,7 +42,7 @@ func (t traffic) body(s *shell) h.Node {
 		list = table("Target|Breaker|Failures in a row|Running|Waiting|For|", h.Map(t.Targets, func(target client.Target) h.Node {
 			return h.Tr(cell(text(target.Name)), cell(status(target.Breaker), h.If(!target.OpenUntil.IsZero(), h.Group{text(" "), s.moment(target.OpenUntil)})),
 				cell(number(target.Failures)), cell(number(target.Running)), cell(number(target.Waiting)), cell(text(target.WaitsFor)),
-				cell(h.If(target.Breaker != "closed" && s.may("reset-target"), h.Post(s.path("queues", "reset"), hidden("target", target.Name), button("Close it")))))
+				cell(h.If(target.Breaker != "closed" && s.may("reset-target", ""), h.Post(s.path("queues", "reset"), hidden("target", target.Name), button("Close it")))))
 		}))
 	}
 	nodes := table("Node|Version|Started|Last sign of life|With its workers", h.Map(t.Nodes, func(n client.Node) h.Node {

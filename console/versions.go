@@ -77,7 +77,7 @@ func (c comparison) body(s *shell) h.Node {
 }
 
 func (c comparison) acts(s *shell) h.Node {
-	if !s.may("migrate-instances") || c.Live == 0 && !c.More {
+	if !s.may("migrate-instances", c.name) || c.Live == 0 && !c.More {
 		return nil
 	}
 	if c.More {

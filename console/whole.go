@@ -41,7 +41,7 @@ func allOf(says string, to h.Address) h.Node { return paragraph(h.A(to, text(say
 func (w whole) facts(s *shell) h.Node {
 	return facts(
 		fact("Status", status(w.Status), after(" at ", w.State)),
-		fact("Definition", s.link("get-definition", s.ofVersion(w.Definition, w.Version), w.Definition+" "+w.Version)),
+		fact("Definition", s.link("get-definition", w.Definition, s.ofVersion(w.Definition, w.Version), w.Definition+" "+w.Version)),
 		factIf(w.BusinessKey != "", "Business key", text(w.BusinessKey)),
 		factIf(w.ParentID != "", "Parent", s.toInstance(w.ParentID)),
 		factIf(w.CorrelationID != "", "Correlation", text(w.CorrelationID)),
@@ -49,7 +49,7 @@ func (w whole) facts(s *shell) h.Node {
 		fact("Changed", s.moment(w.UpdatedAt), text(" · version "), number(w.StateVersion)),
 		factIf(!w.EndedAt.IsZero(), "Ended", s.moment(w.EndedAt)),
 		factIf(w.Buffered != 0, "Kept signals", number(w.Buffered)),
-		h.If(s.look("list-audit"), fact("Audit", h.A(s.path("audit").With("instance", w.ID), text("who has done what to it")))),
+		h.If(s.look("list-audit", ""), fact("Audit", h.A(s.path("audit").With("instance", w.ID), text("who has done what to it")))),
 	)
 }
 
@@ -68,15 +68,15 @@ func (w whole) next(s *shell) h.Node {
 	if !w.Open || len(w.Reasons) == 0 {
 		return nil
 	}
-	toOpen := func(operation, kind, id, says string) h.Node {
-		return h.If(id != "" && s.look(operation), h.Group{text(" "), h.A(s.path(kind, id), text(says))})
+	toOpen := func(operation, definition, kind, id, says string) h.Node {
+		return h.If(id != "" && s.look(operation, definition), h.Group{text(" "), h.A(s.path(kind, id), text(says))})
 	}
 	return titled("What must happen next", h.Ul(h.Map(w.Reasons, func(r client.Reason) h.Node {
 		return h.Li(text(r.Text), ifText(r.Pointer, func(p string) h.Node { return h.Group{text(" "), small(code(p))} }),
-			toOpen("get-task", "tasks", r.TaskID, "open the task"), toOpen("get-instance", "instances", r.Child, "open it"),
-			toOpen("get-dead-letter", "dead-letters", r.DeadLetter, "open it"),
+			toOpen("get-task", w.Definition, "tasks", r.TaskID, "open the task"), toOpen("get-instance", "", "instances", r.Child, "open it"),
+			toOpen("get-dead-letter", w.Definition, "dead-letters", r.DeadLetter, "open it"),
 			h.If(!r.Until.IsZero(), h.Group{text(" "), s.moment(r.Until)}),
-			h.If(r.RunNow != "" && s.may("operate-instance"), h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow), hidden("version", fmt.Sprint(w.StateVersion)),
+			h.If(r.RunNow != "" && s.may("operate-instance", w.Definition), h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow), hidden("version", fmt.Sprint(w.StateVersion)),
 				button("Run now", h.Name("operation"), h.Value("run-now")))),
 			ifText(r.Hint, func(hint string) h.Node { return h.Group{h.Br(), small(text(hint))} }))
 	})))
@@ -114,7 +114,7 @@ func (w whole) data() h.Node {
 }
 
 func (w whole) acts(s *shell) h.Node {
-	operates, signals := s.may("operate-instance"), s.may("signal-instance")
+	operates, signals := s.may("operate-instance", w.Definition), s.may("signal-instance", w.Definition)
 	if !w.Open || !operates && !signals {
 		return nil
 	}
@@ -139,6 +139,6 @@ func (w whole) acts(s *shell) h.Node {
 		h.If(signals, unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", either(s.asked("request"), uuid.NewString())),
 			label("Type", h.Input(h.Name("type"), h.Value(s.asked("type")), h.List("types"), h.Required())), offered("types", w.Events),
 			jsonLabel("Data", area("data", s.asked("data"), 3)), button("Send")))),
-		h.If(s.may("rewind-instance"), unfold(text("Rewind"), note(text("It goes back to the end of an earlier turn, and on from there.")), rewindForm(s, w.ID, "", false))),
+		h.If(s.may("rewind-instance", ""), unfold(text("Rewind"), note(text("It goes back to the end of an earlier turn, and on from there.")), rewindForm(s, w.ID, "", false))),
 	)
 }

@@ -16,7 +16,7 @@ func (w work) body(s *shell) h.Node {
 	return h.Group{
 		facts(
 			fact("Status", status(w.Status), after(" by ", w.Assignee), after(" as ", w.AssignedAs)),
-			fact("Instance", s.toInstance(w.InstanceID), after(" · ", w.BusinessKey)),
+			fact("Instance", named(s, w.Definition, w.InstanceID, w.InstanceID), after(" · ", w.BusinessKey)),
 			fact("Definition", text(w.Definition)),
 			names("Groups", w.CandidateGroups), names("Users", w.CandidateUsers), names("Not", w.ExcludedUsers),
 			fact("Since", s.moment(w.CreatedAt)),
@@ -42,24 +42,24 @@ func said(e client.TaskEvent) h.Node {
 
 func (w work) acts(s *shell) h.Node {
 	switch {
-	case !w.Open || !s.may("claim-task") && !s.may("reassign-task") && !s.may("comment-task"):
+	case !w.Open || !s.may("claim-task", w.Definition) && !s.may("reassign-task", w.Definition) && !s.may("comment-task", w.Definition):
 		return nil
 	case s.who.User == "":
 		return acts("Do it", nothing(text("Say who you are, above, to work on tasks.")))
 	}
 	at := s.path("tasks", w.ID)
-	held := w.Held && s.may("complete-task")
+	held := w.Held && s.may("complete-task", w.Definition)
 	return acts("Do it",
-		h.If(w.Status == "ready" && s.may("claim-task"), h.Post(at.Below("claim"), button("Claim"))),
+		h.If(w.Status == "ready" && s.may("claim-task", w.Definition), h.Post(at.Below("claim"), button("Claim"))),
 		h.If(held, h.Group{
 			w.answer(at),
 			unfold(text("Give it away"),
 				h.Post(at.Below("release"), button("Give it back")),
-				h.Post(at.Below("delegate"), label("To", h.Input(h.Name("to"), h.Required())), button("Delegate"))),
+				h.Post(at.Below("delegate"), label("To", h.Input(h.Name("to"), h.Value(s.asked("to")), h.Required())), button("Delegate"))),
 		}),
-		h.If(!held && s.may("reassign-task"), unfold(text("Reassign"),
-			h.Post(at.Below("reassign"), label("To", h.Input(h.Name("to"), h.Placeholder("nobody: its candidates"))), button("Reassign")))),
-		h.If(s.may("comment-task"), h.Post(at.Below("comment"), label("Comment", area("comment", w.Comment, 2, h.Required())), button("Comment"))),
+		h.If(!held && s.may("reassign-task", w.Definition), unfold(text("Reassign"),
+			h.Post(at.Below("reassign"), label("To", h.Input(h.Name("to"), h.Value(s.asked("to")), h.Placeholder("nobody: its candidates"))), button("Reassign")))),
+		h.If(s.may("comment-task", w.Definition), h.Post(at.Below("comment"), label("Comment", area("comment", w.Comment, 2, h.Required())), button("Comment"))),
 	)
 }
 
@@ -93,10 +93,10 @@ func (f field) filled() h.Node {
 		return label(title, h.Select(h.Name(name), h.Option(h.Value("")), h.Map(f.Choices, func(c string) h.Node {
 			return h.Option(h.Value(c), h.If(c == f.Value, h.Selected()), text(c))
 		})))
-	case "lines": // of which a browser leaves out a first one that is empty
-		return label(title, h.Textarea(h.Name(name), h.Rows(4), text("\n"+f.Value)))
+	case "lines":
+		return label(title, area(name, f.Value, 4))
 	case "json":
-		return label(title, small(text("JSON")), h.Textarea(h.Name(name), h.Rows(3), text(f.Value)))
+		return label(title, small(text("JSON")), area(name, f.Value, 3))
 	}
 	return label(title, input(name, f.Value, h.If(f.Kind == "date", h.Type("date")), h.If(f.Kind == "number", h.InputMode("decimal"))))
 }

@@ -420,7 +420,9 @@ type Me struct {
 	Name   string   `json:"name,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 	Roles  []string `json:"roles,omitempty"`
-	May    []string `json:"may" nullable:"false" doc:"The operations that they may do, some of them perhaps in a namespace only."`
+	May    []string `json:"may" nullable:"false" doc:"The operations that they may do, if only in some namespaces."`
+
+	Only map[string][]string `json:"only,omitempty" doc:"Of the operations that they may do in some namespaces only, which these are."`
 }
 
 // TokenRequest asks for a token.

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,6 +121,48 @@ func TestARunThatSomebodyStopsIsNotDone(t *testing.T) {
 	code := Run(t.Context(), []string{"--server", node.URL, "bulk", "run", "p"}, nil, &out, &complaints)
 	if code != exitConflict || asked != 2 || !strings.Contains(complaints.String(), "3 of its 5 items are open [bulk.stopped]") {
 		t.Errorf("%d after %d requests: %s%s", code, asked, &out, &complaints)
+	}
+}
+
+// TestARunThatIsInterruptedStopsItsPlan: ^C, or SIGTERM, has nobody go on with it, and says what is open.
+func TestARunThatIsInterruptedStopsItsPlan(t *testing.T) {
+	t.Parallel()
+	for _, by := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		runs, stopped := make(chan struct{}, 1), false
+		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				t.Error(err)
+			}
+			if strings.HasSuffix(r.URL.Path, "/run") {
+				runs <- struct{}{}
+				<-r.Context().Done() // a step that is under way
+				return
+			}
+			stopped = r.Method == http.MethodPost && r.URL.Path == "/v1/bulk/p/stop"
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"id":"p","operation":"retry","status":"stopped","asked":{"operation":"retry"},"planned":5,"done":2,"open":3}`)
+		}))
+		var complaints bytes.Buffer
+		command := exec.CommandContext(t.Context(), "engine-node", "--server", node.URL, "bulk", "run", "p")
+		command.Stderr = &complaints
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- command.Wait() }()
+		select {
+		case <-runs:
+			if err := command.Process.Signal(by); err != nil {
+				t.Error(err)
+			}
+			<-ended // its status says how
+		case err := <-ended:
+			t.Errorf("it has run nothing: %v", err)
+		}
+		node.Close()
+		if code := command.ProcessState.ExitCode(); code != exitConflict || !stopped || !strings.Contains(complaints.String(), "3 of its 5 items are open [bulk.stopped]") {
+			t.Errorf("%s: %d, stopped %t: %s", by, code, stopped, &complaints)
+		}
 	}
 }
 

@@ -316,7 +316,7 @@ do:
 	page := "/tasks/" + list.Items[0].ID
 	kim.press(http.StatusOK, page+"/claim", nil, "It is yours.")
 	olga.press(http.StatusOK, page+"/comment", url.Values{"comment": {"is the <b>income</b> proved?\nask them"}}, "It stands in the history.", "is the &lt;b&gt;income&lt;/b&gt; proved?\nask them", "commented by olga")
-	kim.press(http.StatusOK, page+"/comment", url.Values{"comment": {"it is"}}, "reserved</span> by kim", "it is</p>")
+	kim.press(http.StatusOK, page+"/comment", url.Values{"comment": {"  it is:\r\n  paid "}}, "reserved</span> by kim", "<p class=\"comment\">  it is:\n  paid </p>")
 	eve.press(http.StatusNotFound, page+"/comment", url.Values{"comment": {"let me"}}, "task.unknown")
 	kim.press(http.StatusUnprocessableEntity, page+"/comment", url.Values{"comment": {" \n"}}, "task.comment")
 	kim.press(http.StatusUnprocessableEntity, page+"/comment", url.Values{"comment": {strings.Repeat("ü", service.MaxComment+1)}}, "/text", "üüü</textarea>")

@@ -2,11 +2,14 @@ package main
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/access"
 )
@@ -110,6 +113,67 @@ func TestWhoDelegatesIsLedToTheOtherTasks(t *testing.T) {
 	bearer("olga", access.Operator).press(http.StatusOK, "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}, "It has begun.")
 	bearer("ann", access.TaskUser).press(http.StatusOK, "/tasks/i-1.1.1/delegate", url.Values{"to": {"bob"}}, "bob has it now.")
 	bearer("bob", access.TaskUser).press(http.StatusOK, "/tasks/i-1.1.1/release", nil, "It was given back.")
+}
+
+// Who has roles in several namespaces is offered, at what is in one, what they may do in that one.
+func TestAPageOffersWhatHoldsInItsNamespace(t *testing.T) {
+	t.Parallel()
+	n, tasks, _ := twoNamespaces(t, filepath.Join(t.TempDir(), "a.db"))
+	server := httptest.NewServer(n.handler)
+	t.Cleanup(server.Close)
+	tokens := access.NewTokens(n.store.Parts().Tokens, time.Now, n.log)
+	offered := map[string]int{}
+	for _, roles := range [][]access.Role{
+		{"viewer@shop", "operator@bank"}, {"viewer", "operator@bank"}, {"viewer@bank", "task-user@shop"}, {"viewer@bank", "task-user@shop", "application@shop"}, {"viewer@bank", "viewer@shop", "application@bank"},
+	} {
+		_, secret, err := tokens.Create(t.Context(), access.Wanted{Name: "ann", Roles: roles})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := atConsole(t, server.URL)
+		p.press(http.StatusOK, "/sign-in", url.Values{"token": {secret}}, "Overview")
+		for _, namespace := range []string{"shop", "bank"} {
+			held := []access.Role{}
+			for _, role := range roles {
+				if role, in, limited := strings.Cut(role, "@"); in == namespace || !limited {
+					held = append(held, role)
+				}
+			}
+			for path, operation := range map[string]string{
+				"/instances/" + namespace + "-i": "get-instance", "/tasks/" + tasks[namespace]: "get-task", "/dead-letters/" + namespace + "-l": "get-dead-letter",
+				"/definitions/" + namespace + "/work/1.0.0": "get-source", "/lifecycles/" + namespace + "/case": "list-versions",
+				"/definitions/" + namespace + "/work/1.0.0/compare/1.1.0": "compare-versions",
+			} {
+				if !access.May(operation, held) {
+					continue
+				}
+				page := p.refused(http.StatusOK, path)
+				for _, form := range posted.FindAllStringSubmatch(page, -1) {
+					last := form[1][strings.LastIndex("/"+form[1], "/"):]
+					if last == "1.1.0" {
+						last = "none"
+					}
+					offered[last]++
+					for _, a := range actionsOf {
+						if strings.HasSuffix(a.path, "/"+last) && strings.HasPrefix("/"+form[1], a.path[:strings.Index(a.path[1:], "/")+1]) && !access.May(a.operation, held) {
+							t.Errorf("%s at %s: the page offers %s, which they may not do there", roles, path, form[1])
+						}
+					}
+				}
+				if strings.Contains(page, `name="id"`) {
+					t.Errorf("%s at %s: the page asks for the id of an instance, which only who starts them everywhere may choose", roles, path)
+				}
+				if strings.Contains(page, `href="/console/instances/`+namespace+`-i"`) && !access.May("get-instance", held) {
+					t.Errorf("%s at %s: the page leads to the instance, which they may not read", roles, path)
+				}
+			}
+		}
+	}
+	for _, form := range []string{"operate", "signal", "claim", "comment", "reassign", "replay", "discard", "start", "trigger", "none"} {
+		if offered[form] == 0 {
+			t.Errorf("%s is offered nowhere, and to nobody", form)
+		}
+	}
 }
 
 // seesOffered holds what a page offers, in the menu and by forms, to what a role may do.

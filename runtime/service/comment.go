@@ -26,11 +26,10 @@ const taskCommented = "commented"
 // the task. Problems: task.unknown, task.completed, task.closed, task.user-missing,
 // task.comment, task.comments.
 func (ts *Tasks) CommentTask(ctx context.Context, id, user, text string) (projections.Task, error) {
-	text = strings.TrimSpace(text)
 	switch {
 	case user == "":
 		return projections.Task{}, problem.New(problem.Invalid, "task.user-missing", "commenting on task %s needs a user", id)
-	case text == "" || !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxComment:
+	case strings.TrimSpace(text) == "" || !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxComment:
 		return projections.Task{}, problem.New(problem.Invalid, "task.comment", "a comment has 1 to %d characters of UTF-8", MaxComment)
 	}
 	data, err := json.Marshal(map[string]string{"text": text})
