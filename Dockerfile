@@ -53,14 +53,12 @@ RUN echo /opt/oracle/instantclient > /etc/ld.so.conf.d/oracle.conf \
  && useradd --system --uid 10001 --user-group --no-create-home --home-dir /tmp --shell /usr/sbin/nologin aqueduct \
  && install -d -o aqueduct -g aqueduct /var/lib/aqueduct
 COPY deploy/oracle/sqlnet.ora /etc/oracle/sqlnet.ora
-COPY --chmod=0755 deploy/oracle/node.sh /usr/local/bin/node.sh
+COPY --chmod=0755 deploy/oracle/node.sh deploy/oracle/ready.sh /usr/local/bin/
 COPY --from=build /out/engine-node /out/services /usr/local/bin/
 # The client reads its environment in C, before the program could set it.
 ENV TNS_ADMIN=/etc/oracle HOME=/tmp NLS_LANG=.AL32UTF8
 USER 10001:10001
 WORKDIR /var/lib/aqueduct
-# The certificate is for the names by which others reach the node (-k).
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD curl -fsSk "http${AQUEDUCT_TLS_CERTIFICATE:+s}://${AQUEDUCT_LISTEN:-127.0.0.1:8080}/readyz" >/dev/null
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["ready.sh"]
 ENTRYPOINT ["node.sh"]
 CMD ["engine-node", "serve"]

@@ -85,7 +85,7 @@ func (s *service) commands(ctx context.Context, rows []projections.Entry) []clie
 	all, unserved := make([]client.Command, 0, len(rows)), map[string]bool{}
 	for _, e := range rows {
 		c := s.command(e)
-		if c.ClaimedBy == "" && c.WaitsFor == "" && c.DeliveredAt.IsZero() && e.Processed != nil && !*e.Processed {
+		if c.State == "open" && c.ClaimedBy == "" && c.WaitsFor == "" {
 			if _, asked := unserved[c.Target]; !asked {
 				unserved[c.Target] = s.Dispatcher.Unserved(ctx, c.Target)
 			}

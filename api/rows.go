@@ -124,7 +124,7 @@ func toCommand(e projections.Entry) client.Command {
 	_ = json.Unmarshal(e.Data, &c) // written by us; what cannot be read is not shown
 	return client.Command{
 		Position: e.Position, Name: nameOf(e.Type, c.Pointer, e.Data), Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
-		NextAt: utc(e.NextAttemptAt), LastError: strings.TrimPrefix(e.LastError, ack.Open), CreatedAt: e.CreatedAt.UTC(),
+		NextAt: nextAt(e), LastError: strings.TrimPrefix(e.LastError, ack.Open), CreatedAt: e.CreatedAt.UTC(),
 		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries, Await: c.Await, Key: e.Key, Outcome: outcome(e), State: commandState(e),
 	}
 }
@@ -160,10 +160,18 @@ func toCommandDetail(e projections.Entry) client.CommandDetail {
 	d := client.CommandDetail{
 		Command: toCommand(e), Input: c.Input, Acknowledged: c.Ack > 0, Awaited: c.Token != "", Processed: commandState(e) == "processed", ProcessedAt: utc(e.ProcessedAt),
 	}
-	if c.Ack != 0 && !*e.Processed {
+	if c.Ack != 0 && !*e.Processed && e.GivenUpAt.IsZero() {
 		d.Retry = &client.Redelivery{} // whoever shows it knows
 	}
 	return d
+}
+
+// nextAt is when a command is tried again; zero = it is not, unless an operator replays its dead letter.
+func nextAt(e projections.Entry) time.Time {
+	if !e.GivenUpAt.IsZero() || e.Processed != nil && *e.Processed {
+		return time.Time{}
+	}
+	return utc(e.NextAttemptAt)
 }
 
 // stateOf says how far a command has come; the views of stores say the same. "" = it is none.
@@ -204,7 +212,7 @@ func toEntry(r projections.Entry) client.Entry {
 		Pointer: m.Pointer, Actor: m.Actor, Disposition: string(m.Disposition), Sender: m.Sender, Sequence: m.Sequence, Refusal: m.Refusal, Policy: m.Policy, Answers: m.Command, Steps: m.Steps,
 		StateVersion: m.Version, CorrelationID: m.Correlation, SignalID: r.SignalID, Data: document(r.Data),
 		Processed: r.Processed, ProcessedAt: utc(r.ProcessedAt), ClaimedBy: r.ClaimedBy, Attempts: r.Attempts,
-		NextAt: utc(r.NextAttemptAt), LastError: strings.TrimPrefix(r.LastError, ack.Open), DeliveredAt: utc(r.DeliveredAt), Deliveries: r.Deliveries,
+		NextAt: nextAt(r), LastError: strings.TrimPrefix(r.LastError, ack.Open), DeliveredAt: utc(r.DeliveredAt), Deliveries: r.Deliveries,
 		Key: r.Key, Outcome: outcome(r), State: commandState(r),
 	}
 	if !r.GivenUpAt.IsZero() {

@@ -92,6 +92,19 @@ func TestFlagBeatsEnvBeatsFileBeatsDefault(t *testing.T) {
 	}
 }
 
+// A text is what stands in the file, also where YAML would make a number or a day of it.
+func TestATextOfTheFileIsAsWritten(t *testing.T) {
+	t.Parallel()
+	l, err := load(t, "---\nstore: {password: 0123456, owner: true}\nnode: 2026-01-31\nqueue: {handlers: 0x10}\n---\n# nothing\n", nil)
+	if err != nil || l.Store.Password != "0123456" || l.Store.Schema != "true" || l.Node != "2026-01-31" || l.Queue.Handlers != 16 {
+		t.Errorf("%+v %+v, %v", l.Store, l.Queue, err)
+	}
+	l, err = load(t, "store: {password: 0123456}\n", []string{"AQUEDUCT_STORE_PASSWORD=x"})
+	if err != nil || l.Store.Password != "x" {
+		t.Errorf("%+v, %v", l.Store, err)
+	}
+}
+
 func TestBadConfiguration(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -102,6 +115,8 @@ func TestBadConfiguration(t *testing.T) {
 		{"unknown key", "queue: {weit: 5s}", nil, nil, "config.unknown-key", `unknown setting "queue.weit" (did you mean queue.wait?)`},
 		{"a key in capitals", "queue: {WAIT: 5s}", nil, nil, "config.unknown-key", "settings are in lower case: wait"},
 		{"a key in both cases", "queue: {wait: 6s}\nQUEUE: {wait: 5s}", nil, nil, "config.unknown-key", "settings are in lower case: queue"},
+		{"a second document", "---\nnode: a\n---\nlisten: 127.0.0.1:1\n", nil, nil, "config.not-yaml", "has a second document"},
+		{"a second document that is none", "node: a\n--- [", nil, nil, "config.not-yaml", "has a second document"},
 		{"a key twice", "queue: {wait: 6s, wait: 5s}", nil, nil, "config.not-yaml", "already defined"},
 		{"unknown section", "kueue: {wait: 5s}", nil, nil, "config.unknown-key", "did you mean queue.wait?"},
 		{"unknown and empty", "weit:", nil, nil, "config.unknown-key", "weit"},

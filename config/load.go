@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"net/url"
 	"os"
@@ -84,12 +86,16 @@ func Load(src Source) (*Loaded, error) {
 	}
 	all := settings()
 	keys := v.AllKeys()
-	found := append(unknownKeys(v, keys, all, l.File), otherCase(l.File)...)
+	texts, odd := asWritten(l.File)
+	found := append(unknownKeys(v, keys, all, l.File), odd...)
 	found = append(found, unknownVariables(env, all)...)
 	for _, s := range all {
 		l.Origins[s.key] = FromDefault
 		if slices.Contains(keys, s.key) {
 			l.Origins[s.key] = FromFile
+			if text, ok := texts[s.key]; ok && isText(s.field(&l.Config)) {
+				v.Set(s.key, text)
+			}
 		}
 		if value, ok := env[s.variable()]; ok && value != "" {
 			v.Set(s.key, value)
@@ -220,17 +226,23 @@ func readFile(v *viper.Viper, file string) error {
 	return problem.Wrap(err, problem.Invalid, "config.unreadable", "configuration file %s cannot be read", file)
 }
 
-// otherCase finds keys of the file that are settings only in lower case: viper
-// folds them, and of store and STORE one would win.
-func otherCase(file string) []problem.Place {
+// asWritten finds what viper does not show of the file: keys that are settings only in lower
+// case, which it folds, so that of store and STORE one would win; and documents behind the first.
+// Texts are values as they stand there, by setting, of which YAML makes something else: a password
+// of digits that begins with 0 is a number to it.
+func asWritten(file string) (texts map[string]string, found []problem.Place) {
 	raw, err := os.ReadFile(file)
-	var doc yaml.Node
-	if err != nil || yaml.Unmarshal(raw, &doc) != nil || len(doc.Content) == 0 {
-		return nil // readFile has read it: there is no file, or it is empty
+	d := yaml.NewDecoder(bytes.NewReader(raw))
+	var doc, second yaml.Node
+	if err != nil || d.Decode(&doc) != nil || len(doc.Content) == 0 {
+		return nil, nil // readFile has read it: there is no file, or it is empty
 	}
-	var found []problem.Place
+	texts = map[string]string{}
 	var look func(n *yaml.Node, at string)
 	look = func(n *yaml.Node, at string) {
+		if n.Kind == yaml.ScalarNode && slices.Contains([]string{"!!int", "!!float", "!!bool", "!!timestamp"}, n.ShortTag()) {
+			texts[strings.ReplaceAll(strings.TrimPrefix(at, "/"), "/", ".")] = n.Value
+		}
 		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 			key := n.Content[i].Value
 			if lower := strings.ToLower(key); lower != key {
@@ -243,7 +255,13 @@ func otherCase(file string) []problem.Place {
 		}
 	}
 	look(doc.Content[0], "")
-	return found
+	if err := d.Decode(&second); !errors.Is(err, io.EOF) && (err != nil || second.Content[0].ShortTag() != "!!null") {
+		found = append(found, problem.Place{
+			File: file, Line: second.Line, Column: second.Column, Code: "config.not-yaml",
+			Detail: "has a second document, which is not read", Hint: "write all settings into the first: without --- between them",
+		})
+	}
+	return texts, found
 }
 
 // unknownKeys finds what the file says and nobody knows. A section of which

@@ -90,6 +90,9 @@ func isBool(field any) bool {
 	return ok
 }
 
+// isText reports whether a setting takes any text, and not a number or the like.
+func isText(field any) bool { return reflect.TypeOf(field).Elem().Kind() == reflect.String }
+
 // text writes a field so that assign reads it back.
 func text(field any) string {
 	if d, ok := field.(*time.Duration); ok {

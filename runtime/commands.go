@@ -73,6 +73,9 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 		if by := ack.Claimant(row.LastError, row.NextAttemptAt, a.dispatcher.Now()); by != "" && by != worker {
 			return store.Change{}, taken(row, by)
 		}
+		if !row.GivenUpAt.IsZero() { // it begins anew
+			row.Attempts = 0
+		}
 		c, err := a.dispatcher.Record.Again(j, lease, store.Claim{
 			Attempts: row.Attempts, Delivered: row.DeliveredAt, Deliveries: row.Deliveries,
 		})

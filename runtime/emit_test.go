@@ -137,7 +137,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 		t.Errorf("dead letter %+v after attempts %v", deadLetter, out.keys)
 	}
 	open, err := n.store.Streams.Pending(t.Context(), "i", 0)
-	if err != nil || len(open) != 1 || open[0].LastError == "" || open[0].ClaimedBy != "" {
+	if err != nil || len(open) != 1 || open[0].LastError == "" || open[0].ClaimedBy != "" || open[0].Attempts != 5 {
 		t.Errorf("the command of an undelivered event: %+v, %v", open, err)
 	}
 	out.mu.Lock()

@@ -16,7 +16,7 @@ type Command struct {
 	Pointer    string    `json:"pointer,omitempty"`
 	Attempts   int       `json:"attempts" doc:"Begun, the one under way included; since the last delivery."`
 	ClaimedBy  string    `json:"claimedBy,omitempty" doc:"The node that performs it, or the worker outside who has claimed it until nextAt."`
-	NextAt     time.Time `json:"nextAt,omitzero" doc:"When it is tried again."`
+	NextAt     time.Time `json:"nextAt,omitzero" doc:"When it is tried again; absent once it is given up or settled."`
 	LastError  string    `json:"lastError,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
 
@@ -39,7 +39,7 @@ type CommandDetail struct {
 	Awaited      bool            `json:"awaited,omitempty" doc:"The instance waits for its result."`
 	Processed    bool            `json:"processed" doc:"It is settled, and was not discarded."`
 	ProcessedAt  time.Time       `json:"processedAt,omitzero" doc:"When it was processed, or discarded."`
-	Retry        *Redelivery     `json:"retry,omitempty" doc:"How often its consumer is told again, until it is settled: as the rule of the newest policy says, else the node."`
+	Retry        *Redelivery     `json:"retry,omitempty" doc:"How often its consumer is told again, until it is settled or given up: as the rule of the newest policy says, else the node."`
 }
 
 // Redelivery says how often a consumer is told again, in ISO 8601 durations.

@@ -141,8 +141,14 @@ func wordOf(c *cobra.Command, args []string) error {
 	return p.WithHint("see %s --help", c.CommandPath())
 }
 
-// flagError is an error of a flag, with the one that was meant.
+// flagError is an error of a flag, with the one that was meant. The flags of a command that
+// nobody knows are not known either.
 func flagError(c *cobra.Command, err error) error {
+	if c.HasSubCommands() {
+		if unknown := wordOf(c, c.Flags().Args()); unknown != nil {
+			return unknown
+		}
+	}
 	p := usage("%s", err)
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -103,17 +102,21 @@ func logoutCommand(a *app) *cobra.Command {
 		Use:   "logout",
 		Short: "Forget the token for a node",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			a := visitorOf(a)
-			all, file, err := a.credentials()
-			if err != nil {
+			if all, _, err := a.credentials(); err != nil {
 				return err
-			}
-			if _, ok := all[a.server]; !ok {
+			} else if _, ok := all[a.server]; !ok {
 				return problem.New(problem.NotFound, "cli.no-login", "nobody is logged in to %s", a.server)
 			}
-			delete(all, a.server)
-			return all.write(file)
+			return a.alone(cmd.Context(), lockPatience, func() error {
+				all, file, err := a.credentials()
+				if err != nil {
+					return err
+				}
+				delete(all, a.server)
+				return all.write(file)
+			})
 		},
 	}
 }
@@ -148,12 +151,15 @@ func (a visitor) login(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return problem.Wrap(err, problem.Denied, "cli.login", "nobody is logged in")
 	}
-	all, file, err := a.credentials()
+	err = a.alone(ctx, lockPatience, func() error {
+		all, file, err := a.credentials()
+		if err != nil {
+			return err
+		}
+		all[a.server] = kept
+		return all.write(file)
+	})
 	if err != nil {
-		return err
-	}
-	all[a.server] = kept
-	if err := all.write(file); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.err, "logged in to %s; the token expires %s\n", a.server, a.page.ago(kept.Expires))
@@ -195,7 +201,9 @@ func believe(ctx context.Context, l client.Login) (*oauth2.Config, *oidc.IDToken
 	if err != nil {
 		return nil, nil, fmt.Errorf("the identity provider %s does not answer: %.500s", l.Issuer, err) // which may quote all of an answer
 	}
-	return &oauth2.Config{ClientID: l.ClientID, Endpoint: p.Endpoint(), Scopes: strings.Fields(l.Scopes)}, p.Verifier(&oidc.Config{ClientID: l.ClientID}), nil
+	at := p.Endpoint()
+	at.AuthStyle = oauth2.AuthStyleInParams // as a public client says it; to try both would use a refresh token twice
+	return &oauth2.Config{ClientID: l.ClientID, Endpoint: at, Scopes: strings.Fields(l.Scopes)}, p.Verifier(&oidc.Config{ClientID: l.ClientID}), nil
 }
 
 // credentialOf is what is kept of a provider's answer: its identity token, which is
@@ -212,79 +220,6 @@ func credentialOf(ctx context.Context, l client.Login, v *oidc.IDTokenVerifier, 
 	}
 	k.Expires = token.Expiry
 	return k, nil
-}
-
-// session is a login as one run of the program uses it: each request asks it for a token,
-// for some commands take longer than one lives.
-type session struct {
-	of visitor
-
-	mu  sync.Mutex
-	has credential
-}
-
-// bearer is the token of who has logged in to the server; "" = nobody has. Where it is not
-// renewed, the one that is not over yet does: the provider may answer the next request.
-func (s *session) bearer(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Until(s.has.Expires) > early {
-		return s.has.Token, nil
-	}
-	k, err := s.of.credential(ctx)
-	if k.Token == "" && time.Until(s.has.Expires) > 0 {
-		return s.has.Token, nil
-	}
-	s.has = k
-	return k.Token, err
-}
-
-// credential is that of who has logged in to the server, renewed where that is due; none =
-// nobody has.
-func (a visitor) credential(ctx context.Context) (credential, error) {
-	all, _, err := a.credentials()
-	k, ok := all[a.server]
-	if err != nil || !ok || time.Until(k.Expires) > early {
-		return k, err
-	}
-	if k.Refresh == "" {
-		return credential{}, problem.New(problem.Denied, "cli.login", "the login to %s has expired", a.server).WithHint("engine-node login")
-	}
-	renewed, err := k.renew(ctx)
-	if err != nil {
-		// Another run may have renewed it: a refresh token may be good for one use.
-		if now, _, failed := a.credentials(); failed == nil && time.Until(now[a.server].Expires) > early {
-			return now[a.server], nil
-		}
-		return credential{}, problem.New(problem.Denied, "cli.login", "the login to %s has expired, and is not renewed: %s", a.server, err).WithHint("engine-node login")
-	}
-	return renewed, a.replace(k, renewed)
-}
-
-// replace keeps a login that was renewed. The file is read once more: other runs may have
-// renewed logins to other servers meanwhile. One that somebody has ended, or begun anew,
-// stays as they have it.
-func (a visitor) replace(was, renewed credential) error {
-	all, file, err := a.credentials()
-	if now, ok := all[a.server]; err != nil || !ok || now.Refresh != was.Refresh {
-		return err
-	}
-	all[a.server] = renewed
-	return all.write(file)
-}
-
-// renew asks the provider for another token.
-func (k credential) renew(ctx context.Context) (credential, error) {
-	l, ctx := client.Login{Issuer: k.Issuer, ClientID: k.ClientID}, patient(ctx)
-	o, v, err := believe(ctx, l)
-	if err != nil {
-		return k, err
-	}
-	t, err := o.TokenSource(ctx, &oauth2.Token{RefreshToken: k.Refresh}).Token()
-	if err != nil {
-		return k, err
-	}
-	return credentialOf(ctx, l, v, t)
 }
 
 // credentials reads the file, which need not be there.

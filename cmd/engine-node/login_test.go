@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/oauth2"
 
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/idp"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -113,17 +116,39 @@ func TestALoginIsRenewedWhileACommandRuns(t *testing.T) {
 func TestATokenIsUsedUntilItIsOver(t *testing.T) {
 	t.Parallel()
 	provider, of := renewing(t, "http://n", func(credentials) {})
+	over := func(at time.Time) {
+		all, file, err := of.credentials()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := all["http://n"]
+		k.Expires = at
+		all["http://n"] = k
+		if err := all.write(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	brief := func() context.Context { // in which a provider is asked once
+		ctx, cancel := context.WithTimeout(t.Context(), renewPause)
+		t.Cleanup(cancel)
+		return ctx
+	}
 	s := &session{of: of}
 	first, err := s.bearer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	provider.Away(true)
-	if again, err := s.bearer(t.Context()); err != nil || again != first {
+	if again, err := s.bearer(brief()); err != nil || again != first {
 		t.Errorf("%q %v", again, err)
 	}
+	other := &session{of: of} // another command
+	if again, err := other.bearer(brief()); err != nil || again != first {
+		t.Errorf("another command: %q %v", again, err)
+	}
 	s.has.Expires = time.Now().Add(-time.Second)
-	if _, err := s.bearer(t.Context()); problem.CodeOf(err) != "cli.login" {
+	over(s.has.Expires)
+	if _, err := s.bearer(brief()); problem.CodeOf(err) != "cli.login" {
 		t.Error("it is shown when it is over:", err)
 	}
 	provider.Away(false)
@@ -151,5 +176,66 @@ func TestARenewalKeepsWhatOthersWrite(t *testing.T) {
 		if err != nil || all["http://other"].Refresh != "rotated" || (all["http://n"].Refresh == "refresh-1") == ended {
 			t.Errorf("%s: %+v %v", name, all, err)
 		}
+	}
+}
+
+// Of commands that run at once, one renews a login, and all have it: a provider takes a refresh token
+// for a stolen one when it comes twice, and ends the login.
+func TestOneRenewsForAll(t *testing.T) {
+	t.Parallel()
+	var asks atomic.Int32
+	both := make(chan struct{})
+	provider, of := renewing(t, "http://n", func(credentials) {
+		if asks.Add(1) == 2 {
+			close(both)
+		}
+		select { // the other, who asks meanwhile unless they wait
+		case <-both:
+		case <-time.After(time.Second):
+		}
+	})
+	provider.Agree(map[string]any{"sub": "anna"}, time.Hour)
+	got := make(chan string)
+	for range 2 {
+		go func() {
+			k, err := of.credential(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- k.Refresh
+		}()
+	}
+	if a, b := <-got, <-got; a != "refresh-1" || b != "refresh-1" || provider.Asked("/token") != 1 {
+		t.Errorf("%s, %s: the provider was asked %d times", a, b, provider.Asked("/token"))
+	}
+}
+
+// A provider that is away for a moment ends no login, nor does one whose token is of no use: the
+// refresh token that came with it counts, and the one before does not.
+func TestALoginOutlivesATrouble(t *testing.T) {
+	t.Parallel()
+	provider, of := renewing(t, "http://n", func(credentials) {})
+	provider.Agree(map[string]any{"sub": "anna", "aud": "another"}, time.Hour)
+	if _, err := of.credential(t.Context()); problem.CodeOf(err) != "cli.login" {
+		t.Error("a token for another is taken:", err)
+	}
+	provider.Agree(map[string]any{"sub": "anna"}, time.Hour)
+	provider.Away(true)
+	asked := provider.Asked("/.well-known/openid-configuration")
+	got := make(chan credential)
+	go func() {
+		k, err := of.credential(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- k
+	}()
+	await.Until(t, "a second try", func() (bool, any) {
+		n := provider.Asked("/.well-known/openid-configuration")
+		return n >= asked+2, n
+	})
+	provider.Away(false)
+	if k := <-got; k.Refresh != "refresh-2" {
+		t.Errorf("%+v", k)
 	}
 }

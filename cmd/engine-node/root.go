@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -75,7 +76,23 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return a.finish(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.begun { // what stands behind a wrong flag was not read
+		a.json = a.json || asksJSON(args)
+	}
+	return a.finish(err)
+}
+
+// asksJSON reports whether --json stands among the flags.
+func asksJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.ContainsFunc(args, func(arg string) bool {
+		value, given := strings.CutPrefix(arg, "--json=")
+		asked, _ := strconv.ParseBool(value) // what is neither is the error, or behind it
+		return arg == "--json" || given && asked
+	})
 }
 
 // self is the program's name as a shell finds it.
@@ -162,6 +179,9 @@ func (a *app) mark(c *cobra.Command) {
 // variable of a script that nobody has set.
 var neverEmpty = []string{
 	"id", "input", "signal", "signal-data", "signal-id", "key", "start-key", "dedupe-key", "definition-version", "data", "user", "instance", "where",
+	"definition", "version", "status", "state", "parent", "error-code", "text", "older-than", "queue", "reason", "assignee", "action", "target", "result",
+	"type", "output", "outcome", "map", "to", "rate", "store", "server", "config",
+	"request-id", "payload", "sender", "consumer", "delay", "lease", "body", "context",
 }
 
 // sound refuses arguments and flags that are given, and say nothing.
@@ -172,6 +192,7 @@ func sound(c *cobra.Command, args []string) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch {
+		case f.Name == "status" && c.Parent().Name() == "activities": // one may have none
 		case value == "" && slices.Contains(neverEmpty, f.Name):
 			err = usage("--%s is empty: leave it out, or say what it is", f.Name)
 		case f.Name == "limit" && (value == "0" || strings.HasPrefix(value, "-")), f.Name == "wait" && strings.HasPrefix(value, "-"):

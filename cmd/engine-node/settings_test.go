@@ -3,6 +3,8 @@ package main
 import (
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -66,13 +68,17 @@ func TestAProgramBesideTheNodesDoesAsThey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.close()
-	a := &app{store: c.Store.URL, err: t.Output()}
+	file := filepath.Join(t.TempDir(), "node.yaml") // of the nodes: their limits are recorded nowhere
+	if err := os.WriteFile(file, []byte("limits: {items: 7}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{store: c.Store.URL, err: t.Output(), env: []string{"AQUEDUCT_CONFIG=" + file}}
 	peer, err := a.peer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer peer.close()
-	if r := peer.runtime.Config; !r.Lifecycle || r.EventTTL != 3*time.Hour {
-		t.Errorf("it is set otherwise: %t %s", r.Lifecycle, r.EventTTL)
+	if r := peer.runtime.Config; !r.Lifecycle || r.EventTTL != 3*time.Hour || r.Limits.Items != 7 {
+		t.Errorf("it is set otherwise: %t %s %d", r.Lifecycle, r.EventTTL, r.Limits.Items)
 	}
 }

@@ -266,9 +266,12 @@ func showCommand(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVar(&timeline, "timeline", false, "every message of the instance, in order")
 	c.Flags().Int64Var(&at, "at", 0, "the state after the turn of this position of the stream; with --store or a setting of it, without a bound")
+	c.MarkFlagsMutuallyExclusive("at", "timeline")
 	now := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		switch f := cmd.Flags(); {
+		case !f.Changed("at") && (f.Changed("store-url") || f.Changed("config")):
+			return usage("settings are for --at: without it a node is asked, or the database of --store")
 		case !f.Changed("at"):
 			return now(cmd, args)
 		case a.store != "" || f.Changed("store-url") || f.Changed("config"):

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -25,19 +27,23 @@ import (
 const (
 	watchFolders  = 1_000                  // in it
 	watchQuiet    = 150 * time.Millisecond // without a change before files are read
+	watchLook     = time.Second            // between two looks at what the root leads to
 	watchAgain    = time.Second            // until what could not be published for now is tried again; twice as long each time
 	watchAgainMax = time.Minute
 )
 
 // watcher publishes the definitions in a folder as they change.
 type watcher struct {
-	root      string
+	given     string      // as the settings name it: links in it may lead elsewhere later
+	root      string      // what it leads to
+	top       fs.FileInfo // of root; nil = it is watched no more
 	publisher api.Publisher
 	log       *slog.Logger
 	events    *fsnotify.Watcher
 	published map[string]string // file -> name of what it defines
 	refused   map[string]bool   // files of policies that were not published: the lifecycle may come later
 	later     map[string]bool   // files that could not be published for now
+	told      map[string]bool   // what is not taken, and was told
 }
 
 // watch begins to watch a folder and publishes what is in it. A definition
@@ -47,18 +53,12 @@ func watch(ctx context.Context, root string, p api.Publisher, log *slog.Logger) 
 	if err != nil {
 		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", root)
 	}
-	w := &watcher{root: root, publisher: p, log: log, events: events, published: map[string]string{}, refused: map[string]bool{}, later: map[string]bool{}}
+	w := &watcher{given: root, publisher: p, log: log, events: events, published: map[string]string{}, refused: map[string]bool{}, later: map[string]bool{}, told: map[string]bool{}}
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		w.close()
 		return nil, problem.New(problem.NotFound, "watch.missing", "there is no folder %s", root)
 	}
-	root, err = filepath.EvalSymlinks(root) // what it leads to is walked, and not the link
-	if err != nil {
-		w.close()
-		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", w.root)
-	}
-	w.root = root
-	files, err := w.add(root)
+	files, err := w.settle()
 	if err != nil {
 		w.close()
 		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", root)
@@ -68,6 +68,54 @@ func watch(ctx context.Context, root string, p api.Publisher, log *slog.Logger) 
 }
 
 func (w *watcher) close() { _ = w.events.Close() }
+
+// settle watches what the root leads to now, and returns the files there. The system
+// watches a folder, and not the names that lead to it.
+func (w *watcher) settle() ([]string, error) {
+	root, err := filepath.EvalSymlinks(w.given)
+	if err != nil {
+		return nil, err
+	}
+	top, err := os.Stat(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range w.events.WatchList() {
+		_ = w.events.Remove(folder) // one that is gone is not watched any more
+	}
+	clear(w.refused)
+	clear(w.later)
+	w.root, w.top = root, nil
+	files, err := w.add(root)
+	if err == nil {
+		w.top = top
+	}
+	return files, err
+}
+
+// moved has another folder watched where the root leads there now, as when a deployment
+// switches a link, and returns the files there; nil = it is the same.
+func (w *watcher) moved() []string {
+	if now, err := os.Stat(w.given); err == nil && w.top != nil && os.SameFile(now, w.top) {
+		return nil
+	}
+	files, err := w.settle()
+	switch {
+	case err == nil:
+		delete(w.told, w.given)
+		w.log.Info("the watched folder is another one now", "folder", w.given, "leads to", w.root)
+	case w.once(w.given):
+		w.log.Warn("the watched folder cannot be watched for now", "folder", w.given, "error", err)
+	}
+	return files
+}
+
+// once reports whether what is not taken was not told yet.
+func (w *watcher) once(path string) bool {
+	told := w.told[path]
+	w.told[path] = true
+	return !told
+}
 
 // add watches a folder with all below it, and returns the files there.
 func (w *watcher) add(root string) ([]string, error) {
@@ -99,6 +147,8 @@ func (w *watcher) run(ctx context.Context) error {
 	defer quiet.Stop()
 	again, pause := time.NewTimer(w.pause(0)), watchAgain
 	defer again.Stop()
+	look := time.NewTicker(watchLook)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -107,6 +157,9 @@ func (w *watcher) run(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
+			if e.Name == w.root && (e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)) {
+				w.top = nil // one that is made in its place may look the same
+			}
 			if !e.Has(fsnotify.Create) && !e.Has(fsnotify.Write) && !e.Has(fsnotify.Rename) {
 				continue
 			}
@@ -114,6 +167,14 @@ func (w *watcher) run(ctx context.Context) error {
 			quiet.Reset(watchQuiet)
 		case err := <-w.events.Errors:
 			w.log.Warn("changes of the watched folder may have been missed", "error", err)
+		case <-look.C:
+			if files := w.moved(); len(files) > 0 {
+				clear(changed) // they are where it led before
+				for _, f := range files {
+					changed[f] = true
+				}
+				quiet.Reset(watchQuiet)
+			}
 		case <-quiet.C:
 			w.publish(ctx, w.expand(changed))
 			clear(changed)
@@ -192,7 +253,7 @@ func (w *watcher) publish(ctx context.Context, files []string) {
 func (w *watcher) publishOne(ctx context.Context, d definition.Document) (lifecycle bool) {
 	file := d.File
 	r, created, err := w.publisher.Publish(ctx, file, d.Source)
-	if delete(w.refused, file); err != nil && policyKey.Match(d.Source) {
+	if delete(w.refused, file); err != nil && policyKey.in(d.Source) {
 		w.refused[file] = true
 	}
 	var p *problem.Error
@@ -227,7 +288,7 @@ func (w *watcher) documents(files []string) []definition.Document {
 	for _, file := range files {
 		source, ok := w.definition(file)
 		switch {
-		case ok && policyKey.Match(source):
+		case ok && policyKey.in(source):
 			policies = append(policies, definition.Document{File: file, Source: source})
 		case ok:
 			definitions = append(definitions, definition.Document{File: file, Source: source})
@@ -236,33 +297,73 @@ func (w *watcher) documents(files []string) []definition.Document {
 	return append(definitions, policies...)
 }
 
-// definitionKey is how a definition is told from any other YAML or JSON, and policyKey
-// how a policy is.
-var definitionKey, policyKey = begins("document|lifecycle|policy"), begins("policy")
-
-func begins(with string) *regexp.Regexp {
-	return regexp.MustCompile(strings.ReplaceAll(`(?m)^\x{FEFF}?(KEY)[ \t]*:|^\x{FEFF}?[ \t]*["'](KEY)["'][ \t]*:|^\x{FEFF}?\s*\{\s*["']?(KEY)["']?\s*:`, "KEY", with))
+// keys are those that stand at the top of a document of some kind.
+type keys struct {
+	names   []string
+	written *regexp.Regexp // how they stand there, also where the rest is broken
 }
 
-// definition reads a file that looks like a definition.
+// definitionKey is how a definition is told from any other YAML or JSON, and policyKey
+// how a policy is.
+var definitionKey, policyKey = keysOf("document", "lifecycle", "policy"), keysOf("policy")
+
+func keysOf(names ...string) keys {
+	return keys{names, regexp.MustCompile(strings.ReplaceAll(`(?m)^\x{FEFF}?(KEY)[ \t]*:|^\x{FEFF}?[ \t]*["'](KEY)["'][ \t]*:|^\x{FEFF}?\s*\{\s*["']?(KEY)["']?\s*:`, "KEY", strings.Join(names, "|")))}
+}
+
+// in reports whether one stands at the top of a source. JSON may have it anywhere in its one line, or the
+// same word further down.
+func (k keys) in(source []byte) bool {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(bytes.TrimPrefix(source, []byte("\uFEFF")), &top) != nil {
+		return k.written.Match(source)
+	}
+	return slices.ContainsFunc(k.names, func(name string) bool { return top[name] != nil })
+}
+
+// misnamed is how a file begins that is a definition but for its name: prose, scripts and
+// code may have the words of one further down.
+var misnamed = regexp.MustCompile(`\A\x{FEFF}?(?:[ \t]*(?:#.*|---.*)?\r?\n)*\s*\{?\s*["']?(?:document|lifecycle|policy)["']?[ \t]*:`)
+
+// suffixes are those of definitions. Backups have those of copies that an editor or a tool leaves.
+var suffixes, backups = []string{".yaml", ".yml", ".json"}, []string{".bak", ".orig", ".rej", ".old", ".save", ".swp", ".tmp"}
+
+// definition reads a file that looks like a definition. It tells once of one that does, and
+// is not taken.
 func (w *watcher) definition(file string) ([]byte, bool) {
-	if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
-		return nil, false
-	}
 	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
 		return nil, false
 	}
-	if info.Size() > api.MaxDefinitionBytes {
-		w.log.Warn("a watched file is too large for a definition", "file", file, "limit", api.MaxDefinitionBytes)
+	name, suffix := filepath.Base(file), filepath.Ext(file)
+	taken := slices.Contains(suffixes, suffix)
+	switch hidden := strings.HasPrefix(name, "."); {
+	case info.IsDir():
+		if !hidden && w.once(file) {
+			w.log.Warn("a link to a folder is not followed in a watched folder", "link", file)
+		}
+		return nil, false
+	case !info.Mode().IsRegular():
+		return nil, false
+	case !taken && (hidden || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") || slices.Contains(backups, suffix)):
+		return nil, false
+	case info.Size() > api.MaxDefinitionBytes:
+		if taken {
+			w.log.Warn("a watched file is too large for a definition", "file", file, "limit", api.MaxDefinitionBytes)
+		}
 		return nil, false
 	}
 	source, err := os.ReadFile(file)
-	if err != nil {
+	switch {
+	case err != nil && taken:
 		w.log.Warn("a watched file cannot be read", "file", file, "error", err)
-		return nil, false
+	case err != nil:
+	case taken:
+		return source, definitionKey.in(source)
+	case misnamed.Match(source) && w.once(file):
+		w.log.Warn("a watched file looks like a definition, and is not taken for its name", "file", file, "names end in", strings.Join(suffixes, ", "))
 	}
-	return source, definitionKey.Match(source)
+	return nil, false
 }
 
 // suggestions are commands that start what was found, with the input that lies

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aqueduct-engine/aqueduct/config"
@@ -277,22 +278,49 @@ func TestVariablesAreSettings(t *testing.T) {
 	}
 }
 
-// The health check of the image asks the node where it listens, by TLS where it speaks that.
+// The health check of the image asks the node where it listens, by TLS where it speaks that,
+// whether the environment, a file or a flag says so.
 func TestTheHealthCheckAsksAsTheNodeSpeaks(t *testing.T) {
 	t.Parallel()
-	check := regexp.MustCompile(`(?m)^HEALTHCHECK .*\\\n +CMD (.*)$`).FindStringSubmatch(read(t, "Dockerfile"))
-	if check == nil {
-		t.Fatal("the Dockerfile has no health check")
+	if !regexp.MustCompile(`(?m)^HEALTHCHECK .* CMD \["ready.sh"\]$`).MatchString(read(t, "Dockerfile")) {
+		t.Fatal("the Dockerfile has another health check")
 	}
-	for want, env := range map[string][]string{
-		"-fsSk http://127.0.0.1:8080/readyz": nil,
-		"-fsSk http://0.0.0.0:81/readyz":     {"AQUEDUCT_LISTEN=0.0.0.0:81", "AQUEDUCT_TLS_CERTIFICATE="},
-		"-fsSk https://0.0.0.0:81/readyz":    {"AQUEDUCT_LISTEN=0.0.0.0:81", "AQUEDUCT_TLS_CERTIFICATE=/run/node.pem"},
+	folder := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("engine-node", "#!/bin/sh\n[ \"$*\" = \"$WANTED\" ] && cat \"$SHOWN\"\n", 0o700)
+	write("curl", "#!/bin/sh\necho \"$@\"\n", 0o700)
+	file := write("node.yaml", "listen: 127.0.0.1:82\ntls: {certificate: /run/node.pem, key: /run/node.key}\n", 0o600)
+	for want, c := range map[string]struct{ env, words []string }{
+		"-fsSk -o /dev/null http://127.0.0.1:8080/readyz": {words: []string{"engine-node", "serve"}},
+		"-fsSk -o /dev/null http://127.0.0.1:81/readyz":   {env: []string{"AQUEDUCT_LISTEN=127.0.0.1:81", "AQUEDUCT_TLS_CERTIFICATE="}, words: []string{"engine-node", "serve"}},
+		"-fsSk -o /dev/null https://127.0.0.1:82/readyz":  {env: []string{"AQUEDUCT_CONFIG=" + file}, words: []string{"engine-node", "serve"}},
+		"-fsSk -o /dev/null https://127.0.0.1:83/readyz":  {words: []string{"/sbin/init", "--", "engine-node", "serve", "--config", file, "--listen=127.0.0.1:83"}},
 	} {
-		c := exec.Command("sh", "-c", `curl() { echo "$@" >&2; }; `+check[1])
-		c.Env = append(env, "PATH="+os.Getenv("PATH"))
-		if got, err := c.CombinedOutput(); err != nil || strings.TrimSpace(string(got)) != want {
-			t.Errorf("%q: %s, %v, want %s", env, got, err, want)
+		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		config.Flags(flags)
+		given := c.words[slices.Index(c.words, "serve")+1:]
+		if err := flags.Parse(given); err != nil {
+			t.Fatal(err)
+		}
+		l, err := config.Load(config.Source{Env: c.env, Flags: flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown strings.Builder
+		if err := l.Print(&shown, false); err != nil {
+			t.Fatal(err)
+		}
+		check := exec.Command(filepath.Join(root, "deploy/oracle/ready.sh"), write("cmdline", strings.Join(c.words, "\x00")+"\x00", 0o600))
+		check.Env = append(c.env, "PATH="+folder+":"+os.Getenv("PATH"), "SHOWN="+write("shown", shown.String(), 0o600),
+			"WANTED="+strings.Join(slices.Concat([]string{"config"}, given, []string{"--json=false"}), " "))
+		if got, err := check.CombinedOutput(); err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%q: %s, %v, want %s", c, got, err, want)
 		}
 	}
 }

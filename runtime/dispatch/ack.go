@@ -32,7 +32,7 @@ const codeAckMissing = "ack.missing"
 func Spoken(row projections.Entry, age time.Duration) (j *Job, deliveries int, err error) {
 	j, err = jobOf(row)
 	j.age = age
-	if row.ClaimedBy != "" || row.Attempts > 0 {
+	if row.ClaimedBy != "" || j.failures > 0 {
 		j.deliveries++ // it has not been counted yet
 	}
 	return j, j.deliveries, err

@@ -91,10 +91,7 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 // replayed says that an announcement is a dead letter that was sent again, as it was when its command was given up.
 // Rows of older versions do not say when that was.
 func replayed(row projections.Entry, env signal.Envelope) bool {
-	if row.GivenUpAt.IsZero() {
-		return row.Attempts == 0 && row.NextAttemptAt.IsZero() && row.LastError != ""
-	}
-	return !env.OccurredAt.After(row.GivenUpAt)
+	return row.GivenUpAt.IsZero() && row.Attempts == 0 && row.NextAttemptAt.IsZero() && row.LastError != "" || !env.OccurredAt.After(row.GivenUpAt)
 }
 
 // stillMax is how late a node may be for what it is to do before that says that nobody could do it: the database was
@@ -131,13 +128,16 @@ func jobOf(row projections.Entry) (*Job, error) {
 func (j *Job) resume(row projections.Entry) {
 	j.failures, j.unknown, j.deliveries, j.delivered, j.nextAt = row.Attempts, row.Unknown, row.Deliveries, row.DeliveredAt, row.NextAttemptAt
 	j.open = strings.HasPrefix(row.LastError, NoticeOpen) || row.Deliveries > 0 // a consumer has it
-	if !strings.HasPrefix(row.LastError, NoticeGivenUp) {                       // else it begins anew
+	if !row.GivenUpAt.IsZero() {                                                // its dead letter was replayed
+		j.failures = 0
+	}
+	if !strings.HasPrefix(row.LastError, NoticeGivenUp) { // else it begins anew
 		j.note, j.since = row.LastError, row.CreatedAt
 	}
 }
 
 func (r Record) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
-	if row.DeliveredAt.IsZero() || row.Attempts > 0 { // the last that is known is no delivery
+	if row.DeliveredAt.IsZero() || j.failures > 0 { // the last that is known is no delivery
 		return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, "")}})
 	}
 	j.note = fmt.Sprintf("%s: delivery %d was not acknowledged", NoticeReminder, j.deliveries)

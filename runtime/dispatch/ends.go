@@ -74,12 +74,12 @@ func (r Record) ended(ctx context.Context, c store.Change) error {
 }
 
 // Abandon gives a command back without announcing it again: what announces it is a dead letter, and the command stays
-// pending until an operator replays that, with all its attempts and deliveries before it. Claim says who has it.
+// pending until an operator replays that, with all its attempts before it; its row says those there were. Claim says who has it.
 func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
 	now := r.Now().Truncate(time.Microsecond)                                            // as stores keep it
 	body, _ := signal.ForCommand(j.Instance, j.position, j.attempt(), now, now).Encode() // ids of the store's own
 	claim.InstanceID, claim.Position, claim.Delivered, claim.Deliveries, claim.Unknown = j.Instance, j.position, j.delivered, j.deliveries, j.unknown
-	claim.Error, claim.GivenUp = e.Title+": "+e.Detail, now
+	claim.Attempts, claim.Error, claim.GivenUp = j.failures, e.Title+": "+e.Detail, now
 	if j.command.Ack != 0 { // announcements before this one are superseded
 		claim.NextAt, claim.Error = now, NoticeGivenUp+": "+claim.Error
 	}
