@@ -139,10 +139,11 @@ func TestAPageOffersWhatHoldsInItsNamespace(t *testing.T) {
 					held = append(held, role)
 				}
 			}
+			work := "/definitions/" + namespace + "/work"
 			for path, operation := range map[string]string{
 				"/instances/" + namespace + "-i": "get-instance", "/tasks/" + tasks[namespace]: "get-task", "/dead-letters/" + namespace + "-l": "get-dead-letter",
-				"/definitions/" + namespace + "/work/1.0.0": "get-source", "/lifecycles/" + namespace + "/case": "list-versions",
-				"/definitions/" + namespace + "/work/1.0.0/compare/1.1.0": "compare-versions",
+				work + "/1.0.0": "get-source", "/lifecycles/" + namespace + "/case": "list-versions",
+				work + "/1.0.0/compare/1.1.0": "compare-versions",
 			} {
 				if !access.May(operation, held) {
 					continue

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/aqueduct-engine/aqueduct/api"
 	"github.com/aqueduct-engine/aqueduct/definition"
@@ -314,8 +315,8 @@ func keysOf(names ...string) keys {
 // in reports whether one stands at the top of a source. JSON may have it anywhere in its one line, or the
 // same word further down.
 func (k keys) in(source []byte) bool {
-	var top map[string]json.RawMessage
-	if json.Unmarshal(bytes.TrimPrefix(source, []byte("\uFEFF")), &top) != nil {
+	var top map[string]jsontext.Value
+	if jsonv2.Unmarshal(bytes.TrimPrefix(source, []byte("\uFEFF")), &top) != nil {
 		return k.written.Match(source)
 	}
 	return slices.ContainsFunc(k.names, func(name string) bool { return top[name] != nil })

@@ -114,7 +114,7 @@ func TestPagesKeepToTheirWidth(t *testing.T) {
 // form.
 var (
 	codeForm = regexp.MustCompile(`^[a-z][a-z-]*\.[a-z][a-z-]*[a-z]$`)
-	notCodes = regexp.MustCompile(`\.(yaml|yml|json|go|db|sql|jq|local|css|svg)$|^(query|vcs|aqueduct|messaging)\.|^(error\.type|server\.(address|port)|service\.(name|version))$`)
+	notCodes = regexp.MustCompile(`\.(yaml|yml|json|go|db|sql|jq|local|css|svg|lock)$|^(query|vcs|aqueduct|messaging)\.|^(error\.type|server\.(address|port)|service\.(name|version))$`)
 )
 
 // TestErrorCodes compares the headings of errors.md with the codes of the
