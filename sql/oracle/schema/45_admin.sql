@@ -18,7 +18,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
   PROCEDURE replay(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2);
 
   -- Removes a dead letter for good, and settles the command that it announces
-  -- where nobody performs it any more and nobody waits for its result.
+  -- where nobody performs it any more and nobody waits for its result. One whose
+  -- command was sent anew, as it had been edited, is not possible to discard.
   PROCEDURE discard(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2);
 
   -- Deletes instances that have ended, with all that is kept of them: one, or
@@ -236,6 +237,21 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     WHERE INSTANCE_ID = p_instance_id AND POSITION = TO_NUMBER(p_position) AND PROCESSED = 0 AND CLAIMED_BY IS NULL;
   END forsake;
 
+  -- Whether the command of a dead letter was sent anew with another input, by a replay
+  -- that was cut off: its instance has that under an id, which nodes make in this way.
+  FUNCTION sent_anew(p_instance_id IN VARCHAR2, p_dead_letter_id IN VARCHAR2) RETURN BOOLEAN IS
+    v_id    VARCHAR2(200) := 'edited/' || p_dead_letter_id;
+    v_found NUMBER;
+  BEGIN
+    IF LENGTHB(v_id) > c_id_max THEN
+      SELECT '~' || LOWER(RAWTOHEX(STANDARD_HASH(v_id, 'SHA256'))) INTO v_id FROM DUAL;
+    END IF;
+    SELECT COUNT(*) INTO v_found
+    FROM WF_STREAM S
+    WHERE CASE WHEN S.SIGNAL_ID IS NOT NULL THEN S.INSTANCE_ID END = p_instance_id AND S.SIGNAL_ID = v_id;
+    RETURN v_found > 0;
+  END sent_anew;
+
   PROCEDURE discard(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2) IS
     v_queue    WF_DEAD_LETTERS.QUEUE%TYPE;
     v_instance WF_DEAD_LETTERS.INSTANCE_ID%TYPE;
@@ -258,6 +274,10 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END;
     IF v_queue = 'command' THEN
       forsake(v_about, v_position, v_due);
+      -- Asked when the row of the command is taken: what sends it anew settles it in the same commit.
+      IF sent_anew(v_about, p_dead_letter_id) THEN
+        fail(not_possible, 'the command of dead letter ' || p_dead_letter_id || ' was sent anew, as it had been edited: a node removes the dead letter (engine-node dlq replay)');
+      END IF;
     END IF;
     FOR E IN (SELECT D.EDIT_NO FROM WF_LETTER_EDITS D WHERE D.DEAD_LETTER_ID = p_dead_letter_id FOR UPDATE WAIT 5) LOOP
       NULL;
