@@ -2,7 +2,8 @@
 -- EXECUTE on DBMS_AQ by a direct grant.
 -- Everything is part of the caller's own transaction, and has its effect when he
 -- commits. Rights are the owner's; operators need EXECUTE, which they have with
--- the role AQUEDUCT_OPERATOR. Each call is a row of WF_AUDIT in that transaction.
+-- the role AQUEDUCT_OPERATOR. Each call is a row of WF_AUDIT in that transaction. A
+-- session whose NLS_COMP and NLS_SORT are both other than BINARY is refused (not_possible).
 PROMPT Aqueduct: package AQUEDUCT_ADMIN
 
 CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
@@ -97,6 +98,18 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END IF;
   END check_text;
 
+  -- Refuses a session that does not compare texts byte by byte, by a logon trigger or the
+  -- environment of its host: it would find, and delete, what has another id. The rights of
+  -- the owner do not change that.
+  PROCEDURE check_session IS
+    v_settings NUMBER;
+  BEGIN
+    SELECT COUNT(*) INTO v_settings FROM NLS_SESSION_PARAMETERS N WHERE N.PARAMETER IN ('NLS_COMP', 'NLS_SORT') AND N.VALUE <> 'BINARY';
+    IF v_settings = 2 THEN
+      fail(not_possible, 'the session compares texts by NLS_SORT: ALTER SESSION SET NLS_COMP = BINARY');
+    END IF;
+  END check_session;
+
   FUNCTION now_utc RETURN TIMESTAMP IS
   BEGIN
     RETURN SYS_EXTRACT_UTC(SYSTIMESTAMP);
@@ -158,6 +171,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_what     WF_LETTER_EDITS.WHAT%TYPE;
     v_priority WF_DEAD_LETTERS.PRIORITY%TYPE;
   BEGIN
+    check_session;
     check_text('p_dead_letter_id', p_dead_letter_id, c_id_max);
     check_text('p_reason', p_reason, c_reason_max);
     BEGIN
@@ -259,6 +273,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_position VARCHAR2(4000);
     v_due      VARCHAR2(4000);
   BEGIN
+    check_session;
     check_text('p_dead_letter_id', p_dead_letter_id, c_id_max);
     check_text('p_reason', p_reason, c_reason_max);
     BEGIN
@@ -390,6 +405,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
   ) RETURN NUMBER IS
     v_count NUMBER := 0;
   BEGIN
+    check_session;
     check_text('p_reason', p_reason, c_reason_max);
     IF p_instance_id IS NULL AND p_ended_before_utc IS NULL THEN
       fail(invalid_argument, 'p_instance_id is missing, or p_ended_before_utc');
@@ -420,6 +436,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
 
   PROCEDURE check_purge(p_reason IN VARCHAR2, p_name IN VARCHAR2, p_before_utc IN TIMESTAMP, p_most IN NUMBER) IS
   BEGIN
+    check_session;
     check_text('p_reason', p_reason, c_reason_max);
     IF p_before_utc IS NULL THEN
       fail(invalid_argument, p_name || ' is missing');
@@ -501,6 +518,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_there NUMBER;
     v_text  VARCHAR2(8000);
   BEGIN
+    check_session;
     check_text('p_instance_id', p_instance_id, c_id_max);
     check_text('p_reason', p_reason, c_reason_max);
     IF REGEXP_LIKE(p_reason, '[[:cntrl:]]') THEN
