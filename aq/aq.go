@@ -82,9 +82,7 @@ func Open(o Options) (*DB, error) {
 	if o.Wait < MinWait || o.Wait > MaxWait || o.Wait%time.Second != 0 {
 		return nil, problem.New(problem.Invalid, "store.options", "the dequeue wait %s is not in whole seconds from %s to %s", o.Wait, MinWait, MaxWait)
 	}
-	// Without a zone the driver asks the database and may panic on the answer.
-	params.Timezone = time.UTC
-	params.SetSessionParamOnInit("TIME_ZONE", "UTC")
+	inOneWay(&params)
 	if o.Schema != "" {
 		params.SetSessionParamOnInit("CURRENT_SCHEMA", o.Schema)
 	}
@@ -97,6 +95,16 @@ func Open(o Options) (*DB, error) {
 	d := &DB{sessions: sql.OpenDB(newConnector(params, o.Password)), shared: sql.OpenDB(newConnector(params, o.Password)), wait: o.Wait, grace: deafAfter, idle: o.Idle}
 	d.sessions.SetMaxIdleConns(0)
 	return d, nil
+}
+
+// inOneWay has every session tell the time, and compare and order texts, in one way, whatever
+// the environment of the host or a trigger of the database says: ids are other ids in other letters.
+func inOneWay(params *godror.ConnectionParams) {
+	params.Timezone = time.UTC // without one the driver asks the database and may panic on the answer
+	for _, name := range []string{"NLS_COMP", "NLS_SORT"} {
+		params.SetSessionParamOnInit(name, "BINARY")
+	}
+	params.SetSessionParamOnInit("TIME_ZONE", "UTC")
 }
 
 // Shared is a pool of connections for statements that stand alone. Every

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/godror/godror"
 )
@@ -49,4 +51,14 @@ func TestThePasswordIsReadWhenConnecting(t *testing.T) {
 	connect("second")
 	text, failed = "third", nil
 	connect("third")
+}
+
+func TestSessionsCompareByteByByte(t *testing.T) {
+	t.Parallel()
+	var params godror.ConnectionParams
+	inOneWay(&params)
+	want := [][2]string{{"NLS_COMP", "BINARY"}, {"NLS_SORT", "BINARY"}, {"TIME_ZONE", "UTC"}}
+	if !slices.Equal(params.AlterSession, want) || params.Timezone != time.UTC {
+		t.Errorf("sessions begin with %v", params.AlterSession)
+	}
 }

@@ -59,16 +59,16 @@ var classes = map[Class][]int{
 		8177, // serialisation
 	},
 	Reconnect: {
-		22, 28, 31, 45, 1012, 2396, // the session was ended
-		1033, 1034, 1089, 1090, 1092, // the instance starts or stops
-		18, 20, 2391, // no session to be had now
+		22, 28, 31, 45, 1012, 2392, 2394, 2396, 2397, 2399, // the session was ended
+		1033, 1034, 1035, 1089, 1090, 1092, 1109, 1219, // the instance starts or stops, or the database in it is not open
+		18, 20, 2391, 24418, 24457, // no session to be had now
 		378, 600, 602, 603, 609, 1041, 1043, 3106, 3113, 3114, 3122, 3135, 3136, 3137, 3138, // the connection was lost
 		6508, // a program unit that the session knew is gone: another session finds it again
 		12152, 12153, 12154, 12170, 12203, 12502, 12505, 12514, 12516, 12518, 12519, 12520, 12521, 12537, 12541, 12543,
 		12526, 12527, 12528, // the listener lets nobody in: restricted, or the instance starts or stops
 		12535,                                                         // time ran out
 		12545, 12547, 12549, 12560, 12564, 12570, 12571, 12583, 12606, // listener and network
-		24338, 24459, 24496, 25400, 25401, 25402, 25403, 25404, 25405, 25406, 25407, 25408, 25409, 27146, 28511, 28547, 56600, // client library
+		24338, 24459, 24496, 25400, 25401, 25402, 25403, 25404, 25405, 25406, 25407, 25408, 25409, 25425, 27146, 28511, 28547, 28860, 28862, 28864, 56600, // client library, TLS
 		3156, // a time limit that nobody set
 	},
 	Paused: {
@@ -76,8 +76,8 @@ var classes = map[Class][]int{
 		1536, 1555, 1631, 1632, 1652, 1653, 1654, 1683, 1688, 1691, 30036, 257, // space, undo, archiver
 		1000,             // cursors: too few for a session
 		4030, 4031, 4036, // memory: of a process, the shared pool, all sessions together
-		1502,  // an index cannot be used until it is rebuilt
-		16000, // the database is open for reading only: a standby, or about to switch over
+		1502,         // an index cannot be used until it is rebuilt
+		16000, 16456, // the database is open for reading only: a standby, or about to switch over
 	},
 	Fatal: {
 		24002, 24010, 25205, // queue or its table is missing
@@ -139,13 +139,17 @@ func Classify(err error) Class {
 	}
 	found := judge(codes(err))
 	if found == None || found == Fatal {
-		if errors.Is(err, driver.ErrBadConn) || godror.IsBadConn(err) {
+		if errors.Is(err, driver.ErrBadConn) || godror.IsBadConn(err) || unconnected.MatchString(err.Error()) {
 			return Reconnect
 		}
 		return Fatal
 	}
 	return found
 }
+
+// unconnected are what ODPI-C says itself of a connection that is gone. It has no ORA numbers
+// for that, so it is known by its text alone.
+var unconnected = regexp.MustCompile(`\bDPI-10(02|10|80):`)
 
 // judge is what codes mean together, outermost first. The driver joins the error
 // of its own attempt to start a stopped queue with the error that matters.

@@ -15,7 +15,7 @@ func TestTheTableOfCodes(t *testing.T) {
 	t.Parallel()
 	want := map[Class][]int{
 		Normal:    {25228, 25254, 25263},
-		Paused:    {1000, 1502, 4030, 4031, 4036, 16000, 25226, 25207, 1555, 30036, 1653, 1654, 1691},
+		Paused:    {1000, 1502, 4030, 4031, 4036, 16000, 16456, 25226, 25207, 1555, 30036, 1653, 1654, 1691},
 		Fatal:     {932, 24010, 24002, 25205, 24033, 25215, 25242, 25206, 1453},
 		Duplicate: {1},
 		Locked:    {54, 30006, 60},
@@ -75,6 +75,10 @@ func TestErrorsWithoutACode(t *testing.T) {
 		{fmt.Errorf("x: %w", errDeaf), Reconnect},
 		{fmt.Errorf("x: %w", ErrBroken), Broken},
 		{errors.New("no idea"), Fatal},
+		{errors.New("ORA-00000: DPI-1010: not connected"), Reconnect},
+		{errors.New("ORA-00000: DPI-1002: invalid dpiConn handle"), Reconnect},
+		{errors.New("ORA-00000: DPI-1080: connection was closed by an unknown error"), Reconnect},
+		{errors.New("ORA-00000: DPI-1040: LOB was already closed"), Fatal},
 	} {
 		if got := Classify(c.err); got != c.want {
 			t.Errorf("%v is %q, want %q", c.err, got, c.want)
@@ -128,5 +132,37 @@ func TestACodeOfTheNetworkIsNoAnswer(t *testing.T) {
 	}
 	if !Unanswered(fmt.Errorf("%w: %w", errUnanswered, errors.New("no idea"))) {
 		t.Error("what came with the end of the connection is an answer")
+	}
+}
+
+// What is said of the link, of its end, or instead of one. Where a commit was under way nobody
+// knows its outcome: all of these come from the client library, or from a server that goes. Only
+// the change of roles is an answer, by a database that goes on, to a statement that it has refused.
+func TestWhatIsSaidOfTheLink(t *testing.T) {
+	t.Parallel()
+	for class, codes := range map[Class][]int{
+		Reconnect: {
+			28, 1012, 2391, 2392, 2394, 2396, 2397, 2399, // the session
+			1033, 1034, 1035, 1089, 1090, 1092, 1109, 1219, 12526, 12527, 12528, // the instance, or the database in it
+			3113, 3114, 3135, 12170, 12514, 12537, 12541, 12547, 28864, // the connection
+			24418, 24457, 24459, 24496, // the pool of the client library
+			25402, 25405, 25408, 25409, 25425, // failover
+		},
+		Paused: {16000, 16456}, // the role
+	} {
+		for _, code := range codes {
+			if got := judge([]int{code}); got != class {
+				t.Errorf("ORA-%05d is %q, want %q", code, got, class)
+			}
+			wrapped := append([]int{604}, behind(fmt.Sprintf("ORA-00604: error\nORA-%05d: x", code))...)
+			if got := judge(wrapped); got != class {
+				t.Errorf("ORA-%05d behind a wrapper is %q, want %q", code, got, class)
+			}
+		}
+	}
+	for text, want := range map[string]bool{"ORA-00000: DPI-1010: not connected": true, "ORA-00000: DPI-1080: connection was closed": true} {
+		if got := Unanswered(errors.New(text)); got != want {
+			t.Errorf("%s: unanswered is %t", text, got)
+		}
 	}
 }

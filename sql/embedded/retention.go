@@ -34,7 +34,11 @@ func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int,
 			break
 		}
 	}
-	return count, nil
+	// Edits of letters that are gone, of no instance that is there: nothing else takes them.
+	return count, wrap("purge", s.Write(ctx, func(t sqlite.Tx) error {
+		_, _, err := t.Exec("purge_edit_orphans", endedBefore.UnixMicro())
+		return err
+	}))
 }
 
 func purge(t sqlite.Tx, before time.Time, limit int) (int, error) {

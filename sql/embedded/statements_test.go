@@ -30,9 +30,10 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
 		"bulk_select": true, "dead_letter_reasons": true, "bulk_item_select": true, "bulk_instances": true, "bulk_dead_letters": true, // heads
 		"bulk_counts": true, "bulk_kinds": true, // count the items of one plan, which are bounded
-		"purge_bulk_list":   true,                              // of retention, beside the writer
-		"notice_next":       true,                              // the first in the order of the table
-		"purge_tokens_list": true, "purge_policies_list": true, // of retention, beside the writer
+		"purge_edit_orphans": true,                              // of retention: operators have made few
+		"purge_bulk_list":    true,                              // of retention, beside the writer
+		"notice_next":        true,                              // the first in the order of the table
+		"purge_tokens_list":  true, "purge_policies_list": true, // of retention, beside the writer
 		"overdue_sent": true, // what is due in a queue, when a wait is overdue
 		"begin":        true, "commit": true, "savepoint": true, "release": true, "rollback_to": true,
 	}

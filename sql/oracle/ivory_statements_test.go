@@ -23,7 +23,7 @@ import (
 var ivoryValues = map[string]string{
 	"state_carry.SINCE": longAfter, "token_insert.REVOKED_ON_UTC": "NULL", "token_insert.EXPIRES_ON_UTC": longAfter, "purge_attributes.INSTANCE_ID": "'i-other'", "policy_guard.NAME": "'policy:shop/order'", "policy_guard.ORDINAL": "1",
 	"INSTANCE_ID": "'i-1'", "TASK_ID": "'t-1'", "POSITION": "1", "DEAD_LETTER_ID": "'d-1'", "MESSAGE_ID": "'m-1'", "RUN_ID": "'r-1'", "meta_update.VALUE": bytesOf("2"), "NODE": "'node-1'",
-	"WAITING_TOKEN": "'w-1'", "EVENT_KEY": "'e-1'", "PAYLOAD_ID": "'p-1'", "STATE_VERSION": "1", "TASK_VERSION": "1", "EXPECTED_VERSION": "1",
+	"WAITING_TOKEN": "'w-1'", "EVENT_KEY": "'e-1'", "PAYLOAD_ID": "'p-1'", "STATE_VERSION": "1", "TASK_VERSION": "1", "EXPECTED_VERSION": "1", "KNOWN_EPOCH": bytesOf("12345678"), "EDITED_BEFORE": longAfter,
 	"EXPECTED_OWNER": "NULL", "EXPECTED_NEXT": "NULL", "PRESENT_OWNER": "'x'", "OWNER": "'AQUEDUCT'", "GRANTEE": "'AQUEDUCT_RUN'", "WF_HOST_LOCKS.OWNER": "'x'",
 	"ROWS_MAX": "10", "MAX_1": "10", "MAX_2": "10", "MAX_3": "10", "MAX_4": "10", "MAX_5": "10", "MAX_6": "10", "MAX_7": "10", "DEAD_SECONDS": "60", "TTL_SECONDS": "60", "AGE_SECONDS": "0",
 	"ENDED_BEFORE": longAfter, "CREATED_BEFORE": longAfter, "EXPIRED_BEFORE": longAfter, "overdue_sent.DUE_ON_UTC": longAfter,

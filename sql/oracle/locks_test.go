@@ -26,7 +26,7 @@ import (
 
 // swept are the statements whose rows are taken where they are free: the others are left
 // for the next time. Every other is refused at once.
-var swept = map[string]string{"node_sweep": "node_delete", "inflight_old": "inflight_delete", "inflight_clear": "inflight_delete", "payload_orphans": "payload_delete"}
+var swept = map[string]string{"node_sweep": "node_delete", "inflight_old": "inflight_delete", "inflight_clear": "inflight_delete", "payload_orphans": "payload_delete", "edit_orphans": "edit_orphan_delete"}
 
 // unlocked are the statements that wait for locks, and why they may.
 var unlocked = map[string]string{
@@ -189,6 +189,7 @@ func everyRow(t *testing.T) *Store {
 		{name: "bulk_insert", args: []any{"b", "retry", "planned", int64(1), int64(0), "", stamp(now), "", stamp(now), []byte("{}")}},
 		{name: "dead_letter_edit_insert", args: []any{"l", int64(1), "a", "original", stamp(now), "", "", []byte(nil)}},
 		{name: "dead_letter_edit_insert", args: []any{"replayed", int64(1), "a", "original", stamp(now), "", "", []byte(nil)}},
+		{name: "dead_letter_edit_insert", args: []any{"of-none", int64(1), "", "original", stamp(old), "", "", []byte(nil)}},
 		{name: "token_insert", args: []any{"tk", "ann", "[]", "", stamp(old), "", stamp(now), nil, "", nil, []byte("h")}},
 	} {
 		if err := runStatement(t.Context(), s, &o); err != nil {
@@ -225,7 +226,7 @@ func TestNoStatementWaitsForALock(t *testing.T) {
 	values := map[string]any{
 		"INSTANCE_ID": "a", "POSITION": int64(2), "TASK_ID": "k", "WAITING_TOKEN": "t", "DEAD_LETTER_ID": "l", "PAYLOAD_ID": "p", "MESSAGE_ID": "m", "EVENT_KEY": "e", "EXPIRED_BEFORE": stamp(time.Now()),
 		"TOKEN_ID": "tk", "NAME": "job", "OWNER": "n", "PRESENT_OWNER": "n", "REQUEST_ID": "q", "NODE": "gone", "RUN_ID": "r", "DEAD_SECONDS": 60.0, "AGE_SECONDS": 60.0,
-		"ACTIVITY_ID": "x", "ACTIVITY_VERSION": int64(2),
+		"ACTIVITY_ID": "x", "ACTIVITY_VERSION": int64(2), "KNOWN_EPOCH": planner{s}.ownEpoch(), "EDIT_NO": int64(1), "EDITED_BEFORE": stamp(time.Now()),
 		"PLAN_ID": "b", "PLAN_VERSION": int64(2), "HAS_MORE": int64(0), "ITEM_NO": int64(1), "ITEMS_MAX": int64(0), "ITEMS_BELOW": int64(9),
 		"SIGNAL_ID": "a/0/0", "ENDED_BEFORE": stamp(time.Now()), "EXPECTED_VERSION": int64(1), "TASK_VERSION": int64(1), "CLAIMED_BY": "n", "EXPECTED_OWNER": "n", "CREATED_BEFORE": stamp(time.Now()), "TTL_SECONDS": 60.0,
 	}

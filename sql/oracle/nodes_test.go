@@ -2,12 +2,17 @@ package oracle
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 // A node that was silent for so long that another has its name ends, and commits nothing
@@ -80,5 +85,39 @@ func TestANodeThatOutlivesARestoreEnds(t *testing.T) {
 	}
 	if err := restorer.Commit(t.Context(), starting("i")); err != nil {
 		t.Errorf("a commit of who has restored: %v", err)
+	}
+}
+
+// Law: a node that wakes after a restore commits no turn of the epoch that is over, though its
+// heart has not beaten yet.
+func TestATurnOfAnEpochThatIsOverIsStale(t *testing.T) {
+	t.Parallel()
+	d := standIn(t)
+	s := opened(t, Options{DSN: d.DSN(), Node: "n", Heartbeat: time.Hour, DeadAfter: 10 * time.Hour})
+	snap := &snapshot.Snapshot{InstanceID: "i", Status: snapshot.Running}
+	step := func() error { return s.Commit(t.Context(), storetest.Step(snap, "n")) }
+	if err := step(); err != nil {
+		t.Fatal(err)
+	}
+	raise := func(to uint64) {
+		t.Helper()
+		o := op{name: "meta_insert", args: []any{epochName + strconv.FormatUint(to, 10), binary.BigEndian.AppendUint64(nil, to)}}
+		if err := runStatement(t.Context(), s, &o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raise(2) // as a restore does
+	if err := step(); err != nil {
+		t.Errorf("who goes by no epoch: %v", err)
+	}
+	if epoch, err := s.Parts().Identity.Epoch(t.Context()); err != nil || epoch != 2 {
+		t.Fatal(epoch, err)
+	}
+	if err := step(); err != nil {
+		t.Errorf("a turn of the epoch that the database has: %v", err)
+	}
+	raise(300)
+	if err := step(); !errors.Is(err, store.ErrStale) {
+		t.Errorf("a turn of an epoch that is over: %v", err)
 	}
 }

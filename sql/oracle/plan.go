@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -124,8 +126,19 @@ func (s planner) planState(w *work, c *store.Change) error {
 		return nil
 	}
 	stale := fmt.Errorf("%s is not at version %d: %w", n.InstanceID, c.Base(), store.ErrStale)
-	w.add(stale, "state_update", append(args, n.InstanceID, c.Base())...)
+	w.add(stale, "state_update", append(args, n.InstanceID, c.Base(), s.ownEpoch())...)
 	return nil
+}
+
+// ownEpoch is the epoch that the node goes by, as WF_META has it: a turn that is made in an
+// earlier one than the database's is stale, until the heartbeat ends the node (sameEpoch). Who
+// goes by none is of all.
+func (s planner) ownEpoch() []byte {
+	known := s.epoch.Load()
+	if known == 0 {
+		known = math.MaxInt64
+	}
+	return binary.BigEndian.AppendUint64(nil, uint64(known))
 }
 
 // inJSON is for columns that repeat what the document says.

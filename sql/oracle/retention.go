@@ -49,7 +49,9 @@ func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int,
 			break
 		}
 	}
-	return count, wrap("purge", janitor(s).sweepPayloads(ctx, endedBefore))
+	// Edits of letters that are gone, of no instance that is there: nothing else takes them.
+	_, err := sweep(ctx, s.db, "edit_orphans", "edit_orphan_delete", stamp(endedBefore))
+	return count, wrap("purge", errors.Join(err, janitor(s).sweepPayloads(ctx, endedBefore)))
 }
 
 // endedRow is an instance that may be purged.

@@ -45,6 +45,7 @@ var needs = map[string]string{
 	"old dead letters are found but those of what lives":                      "Retention",
 	"edits of a dead letter stay beside what died":                            "Audit",
 	"a replay is of the newest edit, and leaves the edits":                    "Audit",
+	"edits of a dead letter without an instance are purged when it is gone":   "Retention",
 	"edits are purged with the instance of their dead letter":                 "Retention",
 	"an instance has so many activities, and their texts have a width":        "Activities",
 	"a plan of instances is what was found, each at the version of its state": "Bulk",

@@ -92,6 +92,23 @@ var deadLetterCases = map[string]func(*testCase){
 		equal(k, n, 1)
 		equal(k, editsOf(k, "", 10).Items, []backend.DeadLetterEdit{})
 	},
+	"edits of a dead letter without an instance are purged when it is gone": func(k *testCase) {
+		k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "schedule", Envelope: []byte("what died"), Reason: "r", DiedAt: at}})
+		e := edit(1, backend.EditEnvelope, []byte("edited"))
+		e.InstanceID = ""
+		k.ok(k.s.DeadLetters.EditDeadLetter(k.ctx, e))
+		purged := func(before time.Time, left int) {
+			k.Helper()
+			n, err := k.s.Retention.Purge(k.ctx, before, 10)
+			k.ok(err)
+			equal(k, n, 0)
+			equal(k, len(editsOf(k, "", 10).Items), left)
+		}
+		purged(at.Add(time.Hour), 2) // its letter waits
+		k.ok(k.s.DeadLetters.Replay(k.ctx, "l", 1, []byte("edited")))
+		purged(e.At, 2) // it is young
+		purged(at.Add(time.Hour), 0)
+	},
 	"a dead letter has as many edits as it may": func(k *testCase) {
 		died(k, []byte("what died"))
 		for no := int64(1); no <= backend.MaxDeadLetterEdits; no++ {

@@ -29,6 +29,11 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 			t.forget(i.ID)
 			count++
 		}
+		maps.DeleteFunc(t.deadLetterEdits, func(id string, list []backend.DeadLetterEdit) bool {
+			_, waits := t.deadLetters[id]
+			_, there := t.instances[list[0].InstanceID]
+			return !waits && !there && list[len(list)-1].At.Before(endedBefore)
+		})
 		return nil
 	})
 	return count, err

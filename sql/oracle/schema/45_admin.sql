@@ -2,7 +2,8 @@
 -- EXECUTE on DBMS_AQ by a direct grant.
 -- Everything is part of the caller's own transaction, and has its effect when he
 -- commits. Rights are the owner's; operators need EXECUTE, which they have with
--- the role AQUEDUCT_OPERATOR. Each call is a row of WF_AUDIT in that transaction.
+-- the role AQUEDUCT_OPERATOR. Each call is a row of WF_AUDIT in that transaction. A
+-- session whose NLS_COMP and NLS_SORT are both other than BINARY is refused (not_possible).
 PROMPT Aqueduct: package AQUEDUCT_ADMIN
 
 CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
@@ -18,7 +19,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
   PROCEDURE replay(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2);
 
   -- Removes a dead letter for good, and settles the command that it announces
-  -- where nobody performs it any more and nobody waits for its result.
+  -- where nobody performs it any more and nobody waits for its result. One whose
+  -- command was sent anew, as it had been edited, is not possible to discard.
   PROCEDURE discard(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2);
 
   -- Deletes instances that have ended, with all that is kept of them: one, or
@@ -96,6 +98,18 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END IF;
   END check_text;
 
+  -- Refuses a session that does not compare texts byte by byte, by a logon trigger or the
+  -- environment of its host: it would find, and delete, what has another id. The rights of
+  -- the owner do not change that.
+  PROCEDURE check_session IS
+    v_settings NUMBER;
+  BEGIN
+    SELECT COUNT(*) INTO v_settings FROM NLS_SESSION_PARAMETERS N WHERE N.PARAMETER IN ('NLS_COMP', 'NLS_SORT') AND N.VALUE <> 'BINARY';
+    IF v_settings = 2 THEN
+      fail(not_possible, 'the session compares texts by NLS_SORT: ALTER SESSION SET NLS_COMP = BINARY');
+    END IF;
+  END check_session;
+
   FUNCTION now_utc RETURN TIMESTAMP IS
   BEGIN
     RETURN SYS_EXTRACT_UTC(SYSTIMESTAMP);
@@ -157,6 +171,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_what     WF_LETTER_EDITS.WHAT%TYPE;
     v_priority WF_DEAD_LETTERS.PRIORITY%TYPE;
   BEGIN
+    check_session;
     check_text('p_dead_letter_id', p_dead_letter_id, c_id_max);
     check_text('p_reason', p_reason, c_reason_max);
     BEGIN
@@ -236,6 +251,21 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     WHERE INSTANCE_ID = p_instance_id AND POSITION = TO_NUMBER(p_position) AND PROCESSED = 0 AND CLAIMED_BY IS NULL;
   END forsake;
 
+  -- Whether the command of a dead letter was sent anew with another input, by a replay
+  -- that was cut off: its instance has that under an id, which nodes make in this way.
+  FUNCTION sent_anew(p_instance_id IN VARCHAR2, p_dead_letter_id IN VARCHAR2) RETURN BOOLEAN IS
+    v_id    VARCHAR2(200) := 'edited/' || p_dead_letter_id;
+    v_found NUMBER;
+  BEGIN
+    IF LENGTHB(v_id) > c_id_max THEN
+      SELECT '~' || LOWER(RAWTOHEX(STANDARD_HASH(v_id, 'SHA256'))) INTO v_id FROM DUAL;
+    END IF;
+    SELECT COUNT(*) INTO v_found
+    FROM WF_STREAM S
+    WHERE CASE WHEN S.SIGNAL_ID IS NOT NULL THEN S.INSTANCE_ID END = p_instance_id AND S.SIGNAL_ID = v_id;
+    RETURN v_found > 0;
+  END sent_anew;
+
   PROCEDURE discard(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2) IS
     v_queue    WF_DEAD_LETTERS.QUEUE%TYPE;
     v_instance WF_DEAD_LETTERS.INSTANCE_ID%TYPE;
@@ -243,6 +273,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_position VARCHAR2(4000);
     v_due      VARCHAR2(4000);
   BEGIN
+    check_session;
     check_text('p_dead_letter_id', p_dead_letter_id, c_id_max);
     check_text('p_reason', p_reason, c_reason_max);
     BEGIN
@@ -258,6 +289,10 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END;
     IF v_queue = 'command' THEN
       forsake(v_about, v_position, v_due);
+      -- Asked when the row of the command is taken: what sends it anew settles it in the same commit.
+      IF sent_anew(v_about, p_dead_letter_id) THEN
+        fail(not_possible, 'the command of dead letter ' || p_dead_letter_id || ' was sent anew, as it had been edited: a node removes the dead letter (engine-node dlq replay)');
+      END IF;
     END IF;
     FOR E IN (SELECT D.EDIT_NO FROM WF_LETTER_EDITS D WHERE D.DEAD_LETTER_ID = p_dead_letter_id FOR UPDATE WAIT 5) LOOP
       NULL;
@@ -370,6 +405,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
   ) RETURN NUMBER IS
     v_count NUMBER := 0;
   BEGIN
+    check_session;
     check_text('p_reason', p_reason, c_reason_max);
     IF p_instance_id IS NULL AND p_ended_before_utc IS NULL THEN
       fail(invalid_argument, 'p_instance_id is missing, or p_ended_before_utc');
@@ -400,6 +436,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
 
   PROCEDURE check_purge(p_reason IN VARCHAR2, p_name IN VARCHAR2, p_before_utc IN TIMESTAMP, p_most IN NUMBER) IS
   BEGIN
+    check_session;
     check_text('p_reason', p_reason, c_reason_max);
     IF p_before_utc IS NULL THEN
       fail(invalid_argument, p_name || ' is missing');
@@ -481,6 +518,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_there NUMBER;
     v_text  VARCHAR2(8000);
   BEGIN
+    check_session;
     check_text('p_instance_id', p_instance_id, c_id_max);
     check_text('p_reason', p_reason, c_reason_max);
     IF REGEXP_LIKE(p_reason, '[[:cntrl:]]') THEN

@@ -1,0 +1,1 @@
+delete from WF_LETTER_EDITS where DEAD_LETTER_ID = :DEAD_LETTER_ID and EDIT_NO = :EDIT_NO
