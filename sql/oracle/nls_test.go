@@ -43,7 +43,7 @@ func dependsOnSession(text string) string {
 		}
 	}
 	for _, shape := range []*regexp.Regexp{formOnly, castOfText, unsure} {
-		if m := shape.FindString(literalOf(shape, text)); m != "" {
+		if m := shape.FindString(wordOf(shape, text)); m != "" {
 			return m
 		}
 	}
@@ -60,8 +60,8 @@ func dependsOnSession(text string) string {
 	return regexp.MustCompile(`\|\| \w\.\w+_UTC\b|_UTC \|\|`).FindString(text)
 }
 
-// literalOf is the text in which a shape is looked for: words of literals are no code.
-func literalOf(shape *regexp.Regexp, text string) string {
+// wordOf is the text in which a shape is looked for: words of literals are no code.
+func wordOf(shape *regexp.Regexp, text string) string {
 	if shape == unsure {
 		return literal.ReplaceAllString(text, "''")
 	}
