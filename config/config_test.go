@@ -99,6 +99,10 @@ func TestATextOfTheFileIsAsWritten(t *testing.T) {
 	if err != nil || l.Store.Password != "0123456" || l.Store.Schema != "true" || l.Node != "2026-01-31" || l.Queue.Handlers != 16 {
 		t.Errorf("%+v %+v, %v", l.Store, l.Queue, err)
 	}
+	l, err = load(t, "node: &x 0123\nstore: {password: *x}\n", nil)
+	if err != nil || l.Store.Password != "0123" {
+		t.Errorf("%+v, %v", l.Store, err)
+	}
 	l, err = load(t, "store: {password: 0123456}\n", []string{"AQUEDUCT_STORE_PASSWORD=x"})
 	if err != nil || l.Store.Password != "x" {
 		t.Errorf("%+v, %v", l.Store, err)

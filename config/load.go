@@ -240,6 +240,9 @@ func asWritten(file string) (texts map[string]string, found []problem.Place) {
 	texts = map[string]string{}
 	var look func(n *yaml.Node, at string)
 	look = func(n *yaml.Node, at string) {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
 		if n.Kind == yaml.ScalarNode && slices.Contains([]string{"!!int", "!!float", "!!bool", "!!timestamp"}, n.ShortTag()) {
 			texts[strings.ReplaceAll(strings.TrimPrefix(at, "/"), "/", ".")] = n.Value
 		}

@@ -87,37 +87,54 @@ do:
 func TestAFailureOfWhoLostTheClaimIsNotTold(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
-		begun, refuse := make(chan struct{}, 1), make(chan struct{})
-		var attempts atomic.Int64
-		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) {
-			if attempts.Add(1) == 1 {
-				begun <- struct{}{}
-				<-refuse
-				return nil, activity.Permanent(errors.New("in progress"))
-			}
-			return "paid", nil
-		}, callDoc)
-		n.begin(t, "i", "t/call", nil)
-		<-begun
-		row := n.row(t, "i")
-		body, err := signal.ForCommand("i", row.Position, 1, time.Now(), time.Time{}).Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		lost := store.Claim{InstanceID: "i", Position: row.Position, Expect: row.ClaimedBy, Attempts: row.Attempts, Unknown: true}
-		if err := n.store.Writer.Commit(t.Context(), store.Change{Claims: []store.Claim{lost}}); err != nil { // as who adopts it does
-			t.Fatal(err)
-		}
-		close(refuse)
-		n.rested(t)
-		if now := n.row(t, "i"); now.ClaimedBy != "" || *now.Processed {
-			t.Errorf("%+v", now)
-		}
-		if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Commands, Body: body}}}); err != nil {
-			t.Fatal(err)
-		}
-		if got := n.output(t, "i"); got != `"paid"` {
-			t.Error(got)
+		for _, again := range []bool{false, true} {
+			lostClaim(t, fresh(), again)
 		}
 	})
+}
+
+func lostClaim(t *testing.T, place string, again bool) {
+	begun, refuse := make(chan struct{}, 1), make(chan struct{})
+	var attempts atomic.Int64
+	n := start(t, place, func(context.Context, json.RawMessage) (any, error) {
+		if attempts.Add(1) == 1 {
+			begun <- struct{}{}
+			<-refuse
+			return nil, activity.Permanent(errors.New("in progress"))
+		}
+		return "paid", nil
+	}, callDoc)
+	n.begin(t, "i", "t/call", nil)
+	<-begun
+	row := n.row(t, "i")
+	body, err := signal.ForCommand("i", row.Position, 1, time.Now(), time.Time{}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := store.Claim{InstanceID: "i", Position: row.Position, Expect: row.ClaimedBy, Attempts: row.Attempts, Unknown: true}
+	if err := n.store.Writer.Commit(t.Context(), store.Change{Claims: []store.Claim{lost}}); err != nil { // as who adopts it does
+		t.Fatal(err)
+	}
+	owner := ""
+	if again { // as this node does, which is on its way with the second attempt
+		owner = row.ClaimedBy
+		second := store.Claim{InstanceID: "i", Position: row.Position, Owner: owner, Attempts: row.Attempts + 1, Unknown: true}
+		if err := n.store.Writer.Commit(t.Context(), store.Change{Claims: []store.Claim{second}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(refuse)
+	n.rested(t)
+	if now := n.row(t, "i"); now.ClaimedBy != owner || *now.Processed {
+		t.Errorf("%+v", now)
+	}
+	if again {
+		return
+	}
+	if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Commands, Body: body}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.output(t, "i"); got != `"paid"` {
+		t.Error(got)
+	}
 }

@@ -84,14 +84,20 @@ func (p *pacer) admit(what, definition string, now time.Time) (due time.Time) {
 	return due
 }
 
+// setBackMin is how far a clock is set back at least: somebody who asked before another may come after.
+const setBackMin = time.Second
+
 // setBack follows a clock that has been set back: what it admitted while it was ahead is not for then; p.mu is held.
 func (p *pacer) setBack(now time.Time) {
-	if ahead := p.last.Sub(now); ahead > 0 {
+	switch ahead := p.last.Sub(now); {
+	case ahead >= setBackMin:
 		for key, next := range p.next {
 			p.next[key] = next.Add(-ahead)
 		}
+		p.last = now
+	case ahead < 0:
+		p.last = now
 	}
-	p.last = now
 }
 
 // forget drops what is at rest, else what is least busy; p.mu is held.

@@ -105,8 +105,10 @@ func (w *watcher) moved() []string {
 	case err == nil:
 		delete(w.told, w.given)
 		w.log.Info("the watched folder is another one now", "folder", w.given, "leads to", w.root)
-	case w.once(w.given):
+	case w.once(w.given): // what it has now is published, but not each time that it is tried again
 		w.log.Warn("the watched folder cannot be watched for now", "folder", w.given, "error", err)
+	default:
+		return nil
 	}
 	return files
 }

@@ -56,13 +56,12 @@ func (r Record) delivered(ctx context.Context, j *Job) error {
 	return r.ended(ctx, change)
 }
 
-// overtaken reports whether a consumer has spoken of a command while this node delivered it, or somebody else has it by
-// now, to whom this node seemed dead: then how this attempt failed is of no interest. That it has not done anything
-// does not say so of theirs.
+// overtaken reports whether a consumer has spoken of a command while this node delivered it, or another performance of
+// it has begun, by who took this node for dead: how this one failed says nothing of theirs.
 func (r Record) overtaken(ctx context.Context, j *Job) (over bool, err error) {
 	err = retryCommit(ctx, func() error {
 		row, ok, err := r.Entry(ctx, j.Instance, j.position)
-		over = ok && (row.ClaimedBy != r.Node || j.command.Ack <= 0 && row.Attempts != j.failures+1)
+		over = ok && (row.ClaimedBy != r.Node || j.command.Ack <= 0 && row.Attempts > j.failures+1)
 		return err
 	})
 	return over, err

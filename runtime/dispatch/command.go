@@ -65,10 +65,9 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if replayed(row, env) { // which may be old
 		env.OccurredAt = d.Now()
 	}
-	if m := delivery.Message(); j.command.Ack == 0 {
-		if late := d.Now().Sub(latest(m.DueAt, m.EnqueuedAt)); late > stillMax { // it has not waited while nobody could perform it
-			env.OccurredAt = latest(env.OccurredAt, j.nextAt).Add(late)
-		}
+	m := delivery.Message()
+	if late := d.Now().Sub(latest(m.DueAt, m.EnqueuedAt, env.OccurredAt)); late > stillMax && j.command.Ack == 0 {
+		env.OccurredAt = latest(env.OccurredAt, j.nextAt).Add(late) // it has not waited while nobody could perform it
 	}
 	if !d.reserve(j, env.OccurredAt) {
 		return d.Record.put(ctx, delivery, j, row, env)
@@ -98,7 +97,7 @@ func replayed(row projections.Entry, env signal.Envelope) bool {
 // away, or the nodes stood still. More than putDelayMax: so late is by itself who found no room.
 const stillMax = 2 * time.Minute
 
-func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }
 
 // Entry is what a stream has at a position; ok is false when that is nothing.
 func (r Record) Entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {

@@ -130,10 +130,14 @@ const partingMax = 3 * time.Second
 // Close takes nothing any more, gives back what waits, and returns when nothing is performed. What the end of work has
 // cut off is given back as well, within [partingMax]: it may be done, and is no attempt that has failed.
 func (d *Dispatcher) Close(work context.Context) {
-	d.Record.giveBack(work, d.Admission.Close()...)
+	waiting := d.Admission.Close()
+	d.Record.giveBack(work, waiting...)
 	cut := d.Admission.Wait()
 	for _, j := range cut {
 		j.Counted, j.unknown = false, true
+	}
+	if work.Err() != nil { // some that wait may not have been given back
+		cut = append(cut, waiting...)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), partingMax)
 	defer cancel()

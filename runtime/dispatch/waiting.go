@@ -70,9 +70,8 @@ func (r Record) begin(ctx context.Context, jobs []*Job) error {
 // for a place at the next: what the death of the node costs there is none. It is counted when it begins, and then it is
 // known whether anybody wants it still.
 func (r Record) uncounted(ctx context.Context, j *Job) bool {
-	j.Counted = false
+	j.Counted, j.unknown = false, true // there it is done
 	claim := j.hold(r.Node, r.Node)
-	claim.Unknown = true // there it is done
 	return retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{claim}}) }) == nil
 }
 
@@ -136,9 +135,10 @@ func (r Record) announce(ctx context.Context, jobs []*Job) error {
 
 // expired gives up commands that have waited for a place for too long.
 func (d *Dispatcher) expired(jobs []*Job) {
+	now := d.Now()
 	for _, j := range jobs {
 		d.performing.untrack(j)
-		err := d.giveUpWaiting(d.work, j)
+		err := d.giveUpWaiting(d.work, j, now)
 		if err != nil && d.work.Err() == nil {
 			d.Log.Error("command could not be given up; it waits again", "instance", j.Instance, "command", j.position, "error", err)
 			d.Record.giveBack(d.work, j)
@@ -147,8 +147,8 @@ func (d *Dispatcher) expired(jobs []*Job) {
 }
 
 // giveUpWaiting ends a command that was not sent, unless somebody has spoken of it, or ended it, while it waited.
-func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
-	wanted := false
+func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job, now time.Time) error {
+	begun, wanted := d.Now(), false
 	err := retryCommit(ctx, func() error {
 		row, ok, err := d.Record.Entry(ctx, j.Instance, j.position)
 		wanted = ok && row.ClaimedBy == d.Node && row.Attempts == j.failures
@@ -157,7 +157,7 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	if err != nil || !wanted {
 		return err
 	}
-	if d.Now().Sub(j.Late) > stillMax { // it could not be sent for a while, whoever had had room for it
+	if now.Sub(j.Late)+d.Now().Sub(begun) > stillMax { // it could not be sent for a while, whoever had had room for it
 		d.Record.giveBack(ctx, j)
 		return nil
 	}

@@ -26,8 +26,7 @@ type resend struct {
 	attempts int
 }
 
-// sendLater sends messages again in their order, each in the commit that
-// consumes it (design 4.5): all in one, where the store can.
+// sendLater sends messages again in their order, each in the commit that consumes it (design 4.5), or all in one.
 func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
 	if len(list) > 1 && e.Joins {
 		var c store.Change

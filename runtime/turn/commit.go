@@ -194,8 +194,8 @@ func Sends(rows projections.Rows, outcome *engine.Outcome, now time.Time) ([]sto
 	return out, nil
 }
 
-// ErrLate says that a turn of an instance that has ended cannot be written, and
-// need not be: what came late means nothing to it.
+// ErrLate says that a turn of an instance that has ended cannot be written, and need not be: what came late means
+// nothing.
 var ErrLate = errors.New("turn: the instance has ended")
 
 // faulted faults an instance, when what its turn wants to write cannot be written, in place of that turn: the message
