@@ -226,8 +226,8 @@ func failureOfStatus(call *call, resp *http.Response, body []byte) *engine.Failu
 		title = "status " + strconv.Itoa(resp.StatusCode)
 	}
 	f := permanent(TypeCommunication, resp.StatusCode, title, detail)
-	if MayPass(resp.StatusCode) {
-		f.Retry, f.After = true, retryAfter(resp.Header)
+	if f.Retry = MayPass(resp.StatusCode); f.Retry || resp.StatusCode == http.StatusConflict { // which may be of its own key
+		f.After = retryAfter(resp.Header)
 	}
 	return maybe(f, LeavesOpen(resp.StatusCode))
 }

@@ -252,7 +252,7 @@ func TestStatusesBecomeFailures(t *testing.T) {
 		retry      bool
 		after      time.Duration
 	}{
-		{400, "9", false, 0}, {401, "", false, 0}, {404, "", false, 0}, {422, "", false, 0}, {499, "", false, 0},
+		{400, "9", false, 0}, {409, "9", false, 9 * time.Second}, {401, "", false, 0}, {404, "", false, 0}, {422, "", false, 0}, {499, "", false, 0},
 		{408, "", true, 0}, {425, "", true, 0}, {429, "7", true, 7 * time.Second}, {500, "", true, 0},
 		{503, "Sat, 01 Aug 2026 10:02:00 GMT", true, 2 * time.Minute}, {503, "soon", true, 0}, {503, "-5", true, 0},
 		{503, "999999", true, MaxRetryAfter}, {503, "9223372037", true, MaxRetryAfter}, {503, "99999999999999999999", true, MaxRetryAfter},

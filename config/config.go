@@ -195,7 +195,7 @@ type Activity struct {
 	BreakFor      time.Duration // that it stays open
 	Waiting       int           // commands for one destination that wait on this node
 	WaitingBytes  int           // of all that wait
-	GiveUpAfter   time.Duration // age at which a command that was not sent is given up
+	GiveUpAfter   time.Duration // how long a command waits for its place on a node before an attempt
 	Attempts      int           // at one command, with the first
 	Delay         time.Duration // before the second attempt; it doubles with each
 	DelayMax      time.Duration

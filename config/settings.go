@@ -190,7 +190,7 @@ func activities() []setting {
 		{key: "activity.waiting-bytes", field: func(c *Config) any { return &c.Activity.WaitingBytes }, unit: "bytes", low: 1 << 20, high: 1 << 30,
 			meaning: "memory for the commands that wait on this node"},
 		{key: "activity.give-up-after", field: func(c *Config) any { return &c.Activity.GiveUpAfter }, unit: "duration", low: second, high: 365 * 24 * hour,
-			meaning: "age at which a command that was not sent is given up, where its definition does not say"},
+			meaning: "how long a command waits for its place on a node before an attempt, where its definition does not say; then it is given up"},
 		{key: "activity.attempts", field: func(c *Config) any { return &c.Activity.Attempts }, low: 1, high: 1000,
 			meaning: "attempts at one command, with the first"},
 		{key: "activity.delay", field: func(c *Config) any { return &c.Activity.Delay }, unit: "duration", low: int64(time.Millisecond), high: hour,

@@ -138,3 +138,43 @@ func lostClaim(t *testing.T, place string, again bool) {
 		t.Error(got)
 	}
 }
+
+// Who takes a call over is told by the other side that it is at the first request still: that is no refusal.
+func TestAConflictWithOnesOwnKeyIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		begun, keys := make(chan struct{}, 1), make(chan string, 4)
+		var requests atomic.Int64
+		outside := func(r *http.Request) int {
+			keys <- r.Header.Get("Idempotency-Key")
+			switch requests.Add(1) {
+			case 1:
+				begun <- struct{}{}
+				<-r.Context().Done()
+				return 204
+			case 2:
+				return 409
+			}
+			return 204
+		}
+		place := fresh()
+		n := sending(t, place, outside, func(c *runtime.Config) { c.DrainTimeout = time.Nanosecond }, getDoc("pay", "/"))
+		n.begin(t, "i", "t/pay", nil)
+		<-begun
+		if err := n.close(); err != nil {
+			t.Error(err)
+		}
+		n.stop = nil
+		n = sending(t, place, outside, func(*runtime.Config) {})
+		n.until(t, "i", status("completed"))
+		first := <-keys
+		for range requests.Load() - 1 {
+			if again := <-keys; again != first {
+				t.Errorf("asked under %q, then under %q", first, again)
+			}
+		}
+		if got := requests.Load(); got != 3 {
+			t.Errorf("%d requests", got)
+		}
+	})
+}

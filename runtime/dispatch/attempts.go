@@ -226,7 +226,7 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) error {
 	j.unknown, j.open = j.unknown || f.Unknown || f.Open && j.command.Ack > 0, j.open || f.Open
 	delay, again := d.Performer.Backoff(j.failures+1, j.Key)
-	retry := f.Retry && again
+	retry := again && (f.Retry || j.unknown && f.Error.Status == 409) // of the same key, which an attempt before may be at still
 	if j.command.Ack != 0 {
 		retry = d.Repeats(f)
 		delay, j.age = d.AckTimes(ctx, j.command, 0, j.failures+1)
