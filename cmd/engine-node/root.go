@@ -182,6 +182,7 @@ var neverEmpty = []string{
 	"definition", "version", "status", "state", "parent", "error-code", "text", "older-than", "queue", "reason", "assignee", "action", "target", "result",
 	"type", "output", "outcome", "map", "to", "rate", "store", "server", "config",
 	"request-id", "payload", "sender", "consumer", "delay", "lease", "body", "context",
+	"group", "role", "kind", "because", "token-file",
 }
 
 // sound refuses arguments and flags that are given, and say nothing.
@@ -193,7 +194,7 @@ func sound(c *cobra.Command, args []string) (err error) {
 		value := f.Value.String()
 		switch {
 		case f.Name == "status" && c.Parent().Name() == "activities": // one may have none
-		case value == "" && slices.Contains(neverEmpty, f.Name):
+		case (strings.TrimSpace(value) == "" || value == "[]") && slices.Contains(neverEmpty, f.Name):
 			err = usage("--%s is empty: leave it out, or say what it is", f.Name)
 		case f.Name == "limit" && (value == "0" || strings.HasPrefix(value, "-")), f.Name == "wait" && strings.HasPrefix(value, "-"):
 			err = usage("--%s is %s: it is more than nothing", f.Name, value)

@@ -19,6 +19,8 @@ func TestWhatIsWrongOnTheCommandLine(t *testing.T) {
 		"tasks clam x --bogus":                       `error: unknown command "clam" for "engine-node tasks" `,
 		"bulk plan cancel --definition= --because X": "error: --definition is empty",
 		"dlq replay --queue signal --reason=":        "error: --reason is empty",
+		"tasks list --group=":                        "error: --group is empty",
+		"resume i1 --because=":                       "error: --because is empty",
 		"list --store=":                              "error: --store is empty",
 		"show i1 --store-url sqlite://a.db":          "error: settings are for --at",
 		"show i1 --at 1 --timeline --store no.db":    "error: if any flags in the group [at timeline] are set",

@@ -38,6 +38,7 @@ type watcher struct {
 	given     string      // as the settings name it: links in it may lead elsewhere later
 	root      string      // what it leads to
 	top       fs.FileInfo // of root; nil = it is watched no more
+	full      bool        // some folders were left out
 	publisher api.Publisher
 	log       *slog.Logger
 	events    *fsnotify.Watcher
@@ -86,7 +87,7 @@ func (w *watcher) settle() ([]string, error) {
 	}
 	clear(w.refused)
 	clear(w.later)
-	w.root, w.top = root, nil
+	w.root, w.top, w.full = root, nil, false
 	files, err := w.add(root)
 	if err == nil {
 		w.top = top
@@ -113,6 +114,20 @@ func (w *watcher) moved() []string {
 	return files
 }
 
+// more watches what was left out, where folders that are gone have made room for it, and
+// returns the files that there are.
+func (w *watcher) more() []string {
+	if !w.full || len(w.events.WatchList()) >= watchFolders {
+		return nil
+	}
+	w.full = false
+	files, err := w.add(w.root)
+	if err != nil {
+		w.log.Warn("a watched folder cannot be watched for now", "error", err)
+	}
+	return files
+}
+
 // once reports whether what is not taken was not told yet.
 func (w *watcher) once(path string) bool {
 	told := w.told[path]
@@ -134,8 +149,11 @@ func (w *watcher) add(root string) ([]string, error) {
 		case path != root && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
 		case len(w.events.WatchList()) >= watchFolders:
-			w.log.Warn("the watched folder has too many folders; the rest is not watched", "limit", watchFolders, "first", path)
-			return filepath.SkipAll
+			if !w.full {
+				w.log.Warn("the watched folder has too many folders; the rest is not watched", "limit", watchFolders, "first", path)
+			}
+			w.full = true
+			return filepath.SkipDir
 		}
 		return w.events.Add(path)
 	})
@@ -171,6 +189,10 @@ func (w *watcher) run(ctx context.Context) error {
 		case err := <-w.events.Errors:
 			w.log.Warn("changes of the watched folder may have been missed", "error", err)
 		case <-look.C:
+			for _, f := range w.more() {
+				changed[f] = true
+				quiet.Reset(watchQuiet)
+			}
 			if files := w.moved(); len(files) > 0 {
 				clear(changed) // they are where it led before
 				for _, f := range files {

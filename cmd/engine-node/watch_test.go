@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -123,6 +124,45 @@ func TestAWatchFollowsItsFolder(t *testing.T) {
 	}
 	release("v2", "four.yaml")
 	comes("four.yaml")
+}
+
+// Of more folders than are watched the rest is left out, and no file of the others; folders that are gone make room.
+func TestAWatchOfTooManyFolders(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	write := func(folder, file string) {
+		if err := errors.Join(os.MkdirAll(filepath.Join(top, folder), 0o700),
+			os.WriteFile(filepath.Join(top, folder, file), []byte("document: {}\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range watchFolders + 5 {
+		if err := os.Mkdir(filepath.Join(top, fmt.Sprintf("d%04d", i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("", "zz.yaml")
+	write(fmt.Sprintf("d%04d", watchFolders+4), "last.yaml")
+	p := &passing{published: make(chan string, 10)}
+	w, err := watch(t.Context(), top, p, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	go func() { _ = w.run(t.Context()) }()
+	if got := <-p.published; got != "zz.yaml" {
+		t.Fatalf("%s is published, not zz.yaml", got)
+	}
+	for i := range 10 {
+		if err := os.Remove(filepath.Join(top, fmt.Sprintf("d%04d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for got := ""; got != "last.yaml"; got = <-p.published {
+		if got != "" && got != "zz.yaml" { // which is published again, and is the same
+			t.Fatalf("%s is published", got)
+		}
+	}
 }
 
 // Who gave a definition another name is told so, once; other files are nobody's concern.
