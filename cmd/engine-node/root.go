@@ -194,13 +194,21 @@ func sound(c *cobra.Command, args []string) (err error) {
 		value := f.Value.String()
 		switch {
 		case f.Name == "status" && c.Parent().Name() == "activities": // one may have none
-		case (strings.TrimSpace(value) == "" || value == "[]") && slices.Contains(neverEmpty, f.Name):
+		case isEmpty(f.Value) && slices.Contains(neverEmpty, f.Name):
 			err = usage("--%s is empty: leave it out, or say what it is", f.Name)
 		case f.Name == "limit" && (value == "0" || strings.HasPrefix(value, "-")), f.Name == "wait" && strings.HasPrefix(value, "-"):
 			err = usage("--%s is %s: it is more than nothing", f.Name, value)
 		}
 	})
 	return err
+}
+
+// isEmpty reports whether the value of a flag says nothing: blanks, or no text in a list.
+func isEmpty(v pflag.Value) bool {
+	if list, ok := v.(pflag.SliceValue); ok {
+		return strings.TrimSpace(strings.Join(list.GetSlice(), "")) == ""
+	}
+	return strings.TrimSpace(v.String()) == ""
 }
 
 // commands lists every verb.
