@@ -49,7 +49,7 @@ func TestFormsThatDoNotArriveKeepNoPageWaiting(t *testing.T) {
 			t.Fatalf("%q %v", line, err)
 		}
 	}
-	c := http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c := http.Client{Timeout: 9 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for _, path := range []string{"/console/static/console.css", "/console/schedules"} {
 		r, err := c.Get(s.URL + path)
 		if err != nil || r.StatusCode != http.StatusOK {

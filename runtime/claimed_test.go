@@ -132,7 +132,7 @@ func TestACommandIsGivenUpOnce(t *testing.T) {
 		n := start(t, place, c.take, tellDoc)
 		other := start(t, place, c.take)
 		for _, node := range []*testNode{n, other} {
-			node.rt.Config.AckAge = 40 * time.Second // what comes before, is to be done by then on a busy machine
+			node.rt.Config.AckAge = 50 * time.Second // what comes before, is to be done by then on a busy machine
 		}
 		ids := []string{"renewed", "said", "shorter"}
 		for _, id := range ids {

@@ -180,7 +180,7 @@ do:
   - safe:
       try: [{pay: {call: effect, with: {hook: pay}}}]
       catch:
-        retry: {delay: PT12S, limit: {duration: PT20S}}
+        retry: {delay: PT30S, limit: {duration: PT38S}}
         do: [{give: {set: {up: '${ $error.title != null }'}}}]
 `
 
@@ -192,7 +192,7 @@ func TestALateRetryDoesNotBegin(t *testing.T) {
 		out := &failing{down: map[string]int{"pay": -1, "first": -1}, calls: map[string]int{}}
 		place := fresh()
 		n := start(t, place, out.effect, hookedDocument, lateDocument)
-		n.publish(t, policyOf("1.0.0", "{Review: {retry: {delay: PT12S, limit: {duration: PT20S}}}}"))
+		n.publish(t, policyOf("1.0.0", "{Review: {retry: {delay: PT30S, limit: {duration: PT38S}}}}"))
 		hooked, err := n.trigger(t, "t/policed", "late", "submit")
 		if err != nil {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ func TestWhatWasDeliveredIsCompensatedThoughNobodyIsReminded(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	block, blocked := make(chan struct{}), make(chan struct{}, 1)
-	n := startSet(t, testdb.OnFile(t)(), func(c *runtime.Config) { c.Activities = 1; c.AckAge = 3 * time.Second }, func(ctx context.Context, input json.RawMessage) (any, error) {
+	n := startSet(t, testdb.OnFile(t)(), func(c *runtime.Config) { c.Activities = 1; c.AckAge = 15 * time.Second }, func(ctx context.Context, input json.RawMessage) (any, error) {
 		if activity.Info(ctx).Target == engine.TargetEvent {
 			return nil, nil
 		}

@@ -23,22 +23,39 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// outage leaves in a database that no node has open what an outage leaves; with late one
-// dead letter more.
+// outage leaves in a database that no node has open what an outage leaves, and holds the
+// replay of the 120th; with late one dead letter more, and nothing is held.
 func outage(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, c := context.Background(), config.Default()
 	c.Store.URL = args[0]
 	s, err := openStore(ctx, c.Store, c.Queue, "", 0, slog.New(slog.DiscardHandler))
 	ts.Check(err)
-	ts.Check(leaveOutage(ctx, s.Parts().Writer, len(args) > 1))
+	late := len(args) > 1
+	ts.Check(leaveOutage(ctx, s.Parts().Writer, late))
 	ts.Check(s.Close())
+	db, err := testdb.SQL(strings.TrimPrefix(args[0], "sqlite://"))
+	ts.Check(err)
+	defer db.Close()
+	statement := holdOne
+	if late {
+		statement = "drop trigger HELD"
+	}
+	_, err = db.ExecContext(ctx, statement)
+	ts.Check(err)
 }
+
+// holdOne keeps the replay of one dead letter of the first kind from its end for longer than
+// midway needs to kill the node.
+const holdOne = `create trigger HELD before delete on WF_DEAD_LETTERS when old.DEAD_LETTER_ID = 'l-120' begin
+  select count(*) from (with recursive C(N) as (select 1 union all select N + 1 from C where N < 10000000000) select N from C);
+end`
 
 // leaveOutage leaves 500 dead letters of five kinds. Of each start of shop/order the
 // business key is its number. With late it leaves one more instead, l-999, of the first

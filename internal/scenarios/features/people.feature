@@ -98,7 +98,7 @@ Feature: People
             with:
               candidateGroups: [finance]
               excludedUsers: [eve]
-              due: {after: {seconds: 8}}
+              due: {after: {seconds: 20}}
               escalateTo: [leads]
             output: {as: .completedBy}
       """
@@ -129,7 +129,7 @@ Feature: People
             call: humanTask
             with:
               assignee: ann
-              due: {after: {seconds: 8}}
+              due: {after: {seconds: 20}}
               escalateTo: [leads]
             output: {as: .completedBy}
       """
@@ -163,7 +163,7 @@ Feature: People
                       - person: {call: humanTask, with: {due: {after: PT1H}}}
                       - child: {run: {workflow: {namespace: t, name: inner, version: '1.0.0'}}}
                       - timer: {wait: {hours: 2}}
-                  timeout: {after: {seconds: 8}}
+                  timeout: {after: {seconds: 20}}
             catch:
               errors: {with: {status: 408}}
               do:

@@ -39,7 +39,7 @@ Feature: Commands that are withdrawn
       """yaml
       document: {dsl: '1.0.3', namespace: t, name: call, version: '1.0.0'}
       do:
-        - work: {call: work, with: {}, timeout: {after: PT4S}}
+        - work: {call: work, with: {}, timeout: {after: PT15S}}
       """
     When instance "i" of "t/call" starts with {}
     Then the call of "work" is aborted
@@ -56,7 +56,7 @@ Feature: Commands that are withdrawn
               compete: true
               branches:
                 - work: {call: work, with: {}}
-                - quick: {wait: PT4S}
+                - quick: {wait: PT15S}
       """
     When instance "i" of "t/call" starts with {}
     Then the call of "work" is aborted
