@@ -16,11 +16,12 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// overtaken is a store where another node is the faster to claim an announced
+// overtaken is a store where another node, which lives, is the faster to claim an announced
 // command, from when it is told.
 type overtaken struct {
 	handing
-	now atomic.Bool
+	faster string
+	now    atomic.Bool
 }
 
 type overtakenDelivery struct {
@@ -36,7 +37,7 @@ func (s *overtaken) wraps(whole backend.Parts) backend.Parts {
 func (d *overtakenDelivery) Commit(ctx context.Context, c store.Change) error {
 	if d.s.now.Load() && len(c.Claims) == 1 && c.Claims[0].Owner != "" {
 		theirs := c.Claims[0]
-		theirs.Owner = "faster"
+		theirs.Owner = d.s.faster
 		if err := d.s.Commit(ctx, store.Change{Claims: []store.Claim{theirs}}); err != nil {
 			return err
 		}
@@ -70,8 +71,18 @@ func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		effect, release := blocked(t)
-		s := &overtaken{}
-		n, err := open(t.Context(), fresh(), s.wraps, effect, callDoc)
+		place := fresh()
+		other, err := testdb.Open(t.Context(), place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := other.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		s := &overtaken{faster: other.Nodes.Node()}
+		n, err := open(t.Context(), place, s.wraps, effect, callDoc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +106,7 @@ func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the announcement is consumed", func() bool { return n.idle(t) })
-		if row := n.row(t, "i"); row.ClaimedBy != "faster" {
+		if row := n.row(t, "i"); row.ClaimedBy != s.faster {
 			t.Errorf("the command is claimed by %q", row.ClaimedBy)
 		}
 		release()

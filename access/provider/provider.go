@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,7 +83,7 @@ func New(o Options) (*Provider, error) {
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport
 	}
-	asks := &sparing{next: o.Transport, asked: map[string]time.Time{}}
+	asks := &sparing{next: o.Transport, asked: map[string]time.Time{}, answered: map[string]time.Time{}}
 	return &Provider{Options: o, asks: asks, client: &http.Client{Transport: asks, Timeout: patience}}, nil
 }
 
@@ -144,14 +143,12 @@ func (p *Provider) vouched(ctx context.Context, bearer string, fits func(*oidc.I
 // better one.
 func (p *Provider) refusal(ctx context.Context, err error) error {
 	var expired *oidc.TokenExpiredError
-	var away *awayError
-	var asked *url.Error // also of a client whose patience ends, which leaves out why
 	switch {
 	case errors.As(err, &expired):
 		return refused("it has expired")
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &away), errors.As(err, &asked), os.IsTimeout(err):
+	case isAway(err):
 		return problem.Wrap(err, problem.Unavailable, "access.unavailable", "the identity provider does not say which its keys are")
 	}
 	p.Log.DebugContext(ctx, "a token was refused", "reason", err)
@@ -193,7 +190,7 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.IDTokenVerifier, error
 	p.endpoint, p.inHeader = found.Endpoint(), len(says.Confided) == 0 || slices.Contains(says.Confided, "client_secret_basic")
 	// Of several audiences one must fit, which Verify sees to.
 	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.client), says.Keys)
-	p.verifier = oidc.NewVerifier(p.Issuer, &keys{set, func() time.Time { return p.asks.last(says.Keys) }},
+	p.verifier = oidc.NewVerifier(p.Issuer, &keys{set, func() (asked, answered time.Time) { return p.asks.last(says.Keys) }},
 		&oidc.Config{SkipClientIDCheck: true, Now: p.Now, SupportedSigningAlgs: asymmetric(says.Algorithms)})
 	return p.verifier, nil
 }
@@ -220,7 +217,7 @@ func weak(token string) bool {
 // into a text; it is handed round it.
 type keys struct {
 	oidc.KeySet
-	asked func() time.Time // when the provider was asked for them last
+	last func() (asked, answered time.Time) // as sparing.last
 }
 
 type fateKey struct{}
@@ -229,20 +226,31 @@ type fateKey struct{}
 func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	came := time.Now()
 	payload, err := k.KeySet.VerifySignature(ctx, token)
-	// The library has all who wait share one answer, and for a moment those who no
-	// longer wait. If it was on its way before the token came, the token may have been
-	// signed with a key that is newer.
-	for pause := time.Millisecond; err != nil && k.asked().Before(came) && pause < time.Second; pause *= 2 {
+	for pause := time.Millisecond; k.older(err, came) && pause < time.Second; pause *= 2 {
 		payload, err = k.KeySet.VerifySignature(ctx, token)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
+	if k.older(err, came) {
+		err = &awayError{err}
+	}
 	if fate, ok := ctx.Value(fateKey{}).(*error); ok {
 		*fate = err
 	}
 	return payload, err
+}
+
+// older says that err is of an answer that was on its way before a moment. The library has
+// all who wait share one, and for a moment those who come when it is there: a token may have
+// been signed with a key that is newer.
+func (k *keys) older(err error, came time.Time) bool {
+	asked, answered := k.last()
+	if isAway(err) {
+		return asked.Before(came)
+	}
+	return err != nil && answered.Before(came)
 }
 
 // misspelt is a claim that is one of those by which a token counts but for its letters;
