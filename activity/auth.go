@@ -115,8 +115,9 @@ func complete(policy any) bool {
 }
 
 // exchange sends a request with its proof. A server that challenges by digest
-// is answered, and a token that it does not accept any more is replaced, once.
-func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, again func() (proof, *engine.Failure)) (*http.Response, *engine.Failure, error) {
+// is answered, and a token that it does not accept any more is replaced, once. A failure
+// is of the token, when the server has refused the request: refused is called then.
+func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, refused func(), again func() (proof, *engine.Failure)) (*http.Response, *engine.Failure, error) {
 	if pr.set != nil {
 		pr.set(req)
 	}
@@ -126,20 +127,26 @@ func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, a
 		resp.Request.Method != req.Method { // what was asked for was taken, and is not asked for again
 		return resp, nil, err
 	}
-	repeated := req.Clone(req.Context())
-	if req.GetBody != nil {
-		if repeated.Body, err = req.GetBody(); err != nil {
+	asked := req
+	if pr.digest != nil {
+		asked = resp.Request // where it was redirected to: an answer is for one address
+	}
+	repeated := asked.Clone(req.Context())
+	if asked.GetBody != nil {
+		if repeated.Body, err = asked.GetBody(); err != nil {
 			return resp, nil, nil
 		}
 	}
 	switch {
 	case pr.digest != nil:
-		answer, ok := digestAnswer(resp.Header.Values("WWW-Authenticate"), *pr.digest, req)
+		answer, ok := digestAnswer(resp.Header.Values("WWW-Authenticate"), *pr.digest, asked)
 		if !ok {
 			return resp, nil, nil
 		}
 		repeated.Header.Set("Authorization", answer)
+		refused()
 	default:
+		refused()
 		pr.renew()
 		fresh, f := again()
 		if f != nil {

@@ -123,6 +123,35 @@ func TestDigestAnswersTheChallenge(t *testing.T) {
 	}
 }
 
+// The answer to a challenge is for the address that challenges: where it was redirected to.
+func TestDigestIsForWhereItWasRedirectedTo(t *testing.T) {
+	t.Parallel()
+	bodies := map[string]string{}
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/a" {
+			http.Redirect(w, r, "/a/?b=1", http.StatusTemporaryRedirect)
+			return
+		}
+		f := challengeFields(strings.TrimPrefix(r.Header.Get("Authorization"), "Digest "))
+		if f["uri"] != r.URL.RequestURI() {
+			w.Header().Set("WWW-Authenticate", `Digest realm="r", nonce="n", qop="auth"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		bodies[r.Method] = string(body)
+	})
+	for method, body := range map[string]string{"get": "", "post": `,"body":{"x":1}`} {
+		_, f := do(t, performer(t, Config{}), `{"method":"`+method+`","redirect":true,"uri":"`+url+`/a"`+body+`,"authentication":{"digest":{"username":"ann","password":"hunter2"}}}`, "")
+		if f != nil {
+			t.Errorf("%s: %+v", method, f)
+		}
+	}
+	if got, ok := bodies["GET"]; !ok || got != "" || bodies["POST"] != `{"x":1}` {
+		t.Errorf("%q", bodies)
+	}
+}
+
 // TestSecretsAreNowhere: a secret reaches the server and nothing else, neither
 // results nor failures nor the log.
 func TestSecretsAreNowhere(t *testing.T) {

@@ -113,7 +113,10 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	} else {
 		client.CheckRedirect = call.redirected
 	}
-	resp, failure, err := p.exchange(&client, req, shows, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
+	resp, failure, err := p.exchange(&client, req, shows, func() {
+		call.status = http.StatusUnauthorized
+		call.begun.Store(false) // what comes next begins, or not
+	}, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
 	if failure != nil {
 		return nil, failure
 	}

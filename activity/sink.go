@@ -51,6 +51,9 @@ func sinkCall(sink *url.URL, mode, authorization string, event json.RawMessage) 
 		if err := json.Unmarshal(event, &attributes); err != nil {
 			return nil, fmt.Errorf("event: %w", err)
 		}
+		if attributes["data_base64"] != nil {
+			return sinkCall(sink, SinkStructured, authorization, event) // the body of a call is text, or JSON
+		}
 		body = attributes["data"]
 		delete(attributes, "data")
 		headers = map[string]string{"Content-Type": "application/json"}

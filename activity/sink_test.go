@@ -77,6 +77,22 @@ func TestSinkGetsTheEventInParts(t *testing.T) {
 	}
 }
 
+// Data that are no text go to the sink as they came, also where it takes events in parts: a
+// header would be no place for them.
+func TestSinkGetsBytes(t *testing.T) {
+	t.Parallel()
+	u, got, body := sink(t, http.StatusNoContent)
+	p := New(Config{Sink: u, SinkMode: SinkBinary})
+	defer p.Close()
+	const bytes = `{"specversion":"1.0","id":"e-1","source":"s","type":"t","data_base64":"/wA="}`
+	if _, f := p.Perform(t.Context(), engine.Command{Target: engine.TargetEvent, Input: json.RawMessage(bytes)}, "i/3", 1); f != nil {
+		t.Fatal(f.Error)
+	}
+	if string(*body) != bytes || got.Header.Get("Content-Type") != "application/cloudevents+json" || got.Header.Get("Ce-Data_base64") != "" {
+		t.Errorf("%v: %s", got.Header, *body)
+	}
+}
+
 // TestTheSinkIsShownItsSecret: as it is at each request, and in no failure.
 func TestTheSinkIsShownItsSecret(t *testing.T) {
 	t.Parallel()

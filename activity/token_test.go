@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 )
@@ -207,6 +208,50 @@ func TestWhoAskedFirstDecidesForNobodyElse(t *testing.T) {
 			t.Errorf("who waited: %+v, asked %d times", f, asked.Load())
 		}
 	})
+}
+
+// A server that has answered 401 has refused the call, whatever comes of the token for
+// another: nothing was done that would have to be undone.
+func TestARefusedCallIsRefusedThoughNoTokenIsHad(t *testing.T) {
+	t.Parallel()
+	for name, what := range map[string]http.HandlerFunc{
+		"refused": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":"invalid_client"}`)
+		},
+		"in trouble": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"away":       func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"slow": func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var tokens, calls atomic.Int64
+			idp := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if tokens.Add(1) > 1 {
+					what(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"access_token":"t1","expires_in":3600}`)
+			})
+			bank := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				if calls.Add(1) > 1 {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			})
+			p := performer(t, Config{Timeout: 2 * time.Second})
+			input := `{"method":"post","uri":"` + bank + `","authentication":{"oauth2":{"authority":"` + idp + `","grant":"client_credentials"}}}`
+			if _, f := do(t, p, input, ""); f != nil {
+				t.Fatal(f)
+			}
+			if _, f := do(t, p, input, ""); f == nil || f.Open || f.Unknown || calls.Load() != 2 || tokens.Load() < 2 {
+				t.Errorf("%d calls, %d tokens: %+v", calls.Load(), tokens.Load(), f)
+			}
+		})
+	}
 }
 
 type tripper func(*http.Request) (*http.Response, error)
