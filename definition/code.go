@@ -24,6 +24,9 @@ type coded interface {
 	Declared() json.RawMessage
 	// Functions are the names of the functions that it calls, by pointer.
 	Functions() map[string]string
+	// ListensOtherwise names the steps that listen for something else than those of the
+	// same names in what an older version declared.
+	ListensOtherwise(declared json.RawMessage) []string
 	Newer
 }
 
@@ -42,8 +45,9 @@ type Newer interface {
 // by LiveBy and CanBy: runtime.New says both, so a program publishes its code after that,
 // and before the node runs.
 //
-// Problems: definition.invalid, definition.conflict, workflow.function-unknown, and
-// workflow.upcast-missing when instances run a version that leads nowhere.
+// Problems: definition.invalid, definition.conflict, workflow.function-unknown,
+// workflow.upcast-missing when instances run a version that leads nowhere, and
+// workflow.event-changed when they may wait where this one listens for something else.
 func (c *Catalogue) PublishCode(ctx context.Context, def engine.Definition) (created bool, err error) {
 	ref := def.Ref()
 	code, ok := def.(coded)
@@ -104,8 +108,7 @@ func olderVersions(ctx context.Context, c *Catalogue, ref snapshot.Definition, d
 		return nil, err
 	}
 	all := map[string]engine.Definition{}
-	var holes []problem.Place
-	var without []string // versions from which no way leads
+	var without, from []string // versions from which no way leads, and whose instances come over
 	for _, r := range records {
 		id := ID(r.Name, r.Version)
 		if have := c.registered(id); r.Kind != kindGo || compareVersions(r.Version, ref.Version) >= 0 || have != nil && have.Ref().Version == r.Version && !passedOn(have) {
@@ -113,29 +116,51 @@ func olderVersions(ctx context.Context, c *Catalogue, ref snapshot.Definition, d
 		}
 		if old, ok := def.From(snapshot.Definition{Name: r.Name, Version: r.Version, Digest: r.Digest}); ok {
 			all[id] = old
+			from = append(from, r.Version)
 			continue
 		}
 		without = append(without, r.Version)
 	}
-	if len(without) == 0 || c.policies.live == nil {
+	if slices.ContainsFunc(records, func(r Record) bool { return r.Version == ref.Version }) {
+		from = nil // it goes on in it already
+	}
+	if len(without)+len(from) == 0 || c.policies.live == nil {
 		return all, nil
 	}
 	live, err := c.policies.live(ctx, ref.Name)
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range without {
-		if slices.Contains(live, v) {
-			holes = append(holes, problem.Place{Pointer: "/upcast/" + v, Code: "workflow.upcast-missing", Detail: "instances run version " + v + ", and no upcast begins there"})
+	dead := func(v string) bool { return !slices.Contains(live, v) }
+	if without = slices.DeleteFunc(without, dead); len(without) > 0 {
+		e := problem.New(problem.Conflict, "workflow.upcast-missing", "%s cannot go on with instances of %d older versions", ID(ref.Name, ref.Version), len(without)).
+			WithHint("add an upcast from each, or publish the code of these versions, too")
+		for _, v := range without {
+			e.Where = append(e.Where, problem.Place{Pointer: "/upcast/" + v, Code: e.Code, Detail: "instances run version " + v + ", and no upcast begins there"})
+		}
+		return nil, e
+	}
+	return all, listensAlike(ctx, c, ref, def, slices.DeleteFunc(from, dead))
+}
+
+// listensAlike refuses a version in which steps listen for something else than they did in
+// those whose instances come over: who waits there has the key of before.
+func listensAlike(ctx context.Context, c *Catalogue, ref snapshot.Definition, def coded, from []string) error {
+	e := problem.New(problem.Conflict, "workflow.event-changed", "%s listens for something else where instances of older versions may wait", ID(ref.Name, ref.Version)).
+		WithHint("keep these steps as they were, and listen at new ones")
+	for _, v := range from {
+		r, err := c.repo.Definition(ctx, ref.Name, v)
+		if err != nil {
+			return err
+		}
+		for _, name := range def.ListensOtherwise(r.Document) {
+			e.Where = append(e.Where, problem.Place{Pointer: "/steps/" + name, Code: e.Code, Detail: "instances run version " + v + ", in which the step listens for something else"})
 		}
 	}
-	if len(holes) == 0 {
-		return all, nil
+	if len(e.Where) == 0 {
+		return nil
 	}
-	e := problem.New(problem.Conflict, "workflow.upcast-missing", "%s cannot go on with instances of %d older versions", ID(ref.Name, ref.Version), len(holes)).
-		WithHint("add an upcast from each, or publish the code of these versions, too")
-	e.Where = holes
-	return nil, e
+	return e
 }
 
 // passedOn reports whether a definition has its instances go on in a newer version,

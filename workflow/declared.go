@@ -49,3 +49,19 @@ func (d *Definition) Functions() map[string]string {
 	}
 	return all
 }
+
+// ListensOtherwise names the steps that listen for something else than those of the same
+// names in what another version declared: who waits there has the key of before.
+func (d *Definition) ListensOtherwise(of json.RawMessage) (names []string) {
+	var old declared
+	if decode(of, &old) != nil {
+		return nil
+	}
+	for _, o := range old.Steps {
+		s := d.steps[pointerOf(o.Name)]
+		if s != nil && s.Kind == kindEvent && o.Kind == kindEvent && (s.Target != o.Target || !slices.Equal(s.Keys, o.Keys)) {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}

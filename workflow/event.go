@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -64,11 +63,12 @@ func (d *Definition) CorrelationRule(pointer string, _, _ int) string {
 	return string(raw)
 }
 
-// Correlate gives the key of an event for those who listen at a step.
+// Correlate gives the key of an event for those who listen at a step. Who waits at one that
+// this version does not have gets none.
 func (d *Definition) Correlate(pointer string, _, _ int, raw json.RawMessage) (string, bool, error) {
 	s := d.steps[pointer]
 	if s == nil || s.Kind != kindEvent {
-		return "", false, fmt.Errorf("workflow: nothing listens at %s in %s", pointer, d.ref.Name)
+		return "", false, nil
 	}
 	e := eventOf(raw)
 	if typ, err := e.text("type"); err != nil || typ != s.Target {

@@ -73,7 +73,7 @@ func (o *older) unable(t *engine.Turn, w snapshot.Wait, res engine.Result, err e
 	case snapshot.WaitTimeout:
 		res = timedOut(w.Pointer)
 	}
-	return r.broken(arrival{w.Pointer, w.Arm, res}, f)
+	return r.broken(arrival{pointer: w.Pointer, item: w.Arm, result: res}, f)
 }
 
 // Recover goes on in the present version.

@@ -53,9 +53,10 @@ func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 		r.t.Await(w)
 	case kindEvent:
 		w.Kind, w.Event, w.Key = snapshot.WaitEvent, e.Target, e.Keys
+		before := r.t.Snap.Buffer
 		if _, event, ok, _ := r.t.Early([]snapshot.Wait{w}); ok { // Matches has no errors
 			r.withdraw(f, engine.TaskCancelled)
-			return []arrival{{f.Pointer, f.Next, engine.Result{Output: event}}}
+			return []arrival{{f.Pointer, f.Next, engine.Result{Output: event}, takenOf(before, r.t.Snap.Buffer)}}
 		}
 		r.t.Await(w)
 	case kindChild:
@@ -63,6 +64,16 @@ func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 		start := signal.Start{Definition: name, Version: version, Input: e.Input}
 		if err := r.t.Spawn(start, true, depth(r.t.Snap), w); err != nil {
 			panic(err) // JSON already
+		}
+	}
+	return nil
+}
+
+// takenOf is what was taken from a buffer.
+func takenOf(before, after []snapshot.Buffered) *early {
+	for i, b := range before {
+		if i == len(after) || after[i].SignalID != b.SignalID {
+			return &early{b, i}
 		}
 	}
 	return nil

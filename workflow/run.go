@@ -66,6 +66,13 @@ type arrival struct {
 	pointer string
 	item    int
 	result  engine.Result
+	early   *early // nil: it came when it was waited for
+}
+
+// early is a kept event that a step took when it began to listen.
+type early struct {
+	event snapshot.Buffered
+	place int // in the buffer
 }
 
 // kept is an arrival as a frame keeps it.
@@ -94,7 +101,7 @@ func (d *Definition) Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) 
 	if f == nil {
 		return fmt.Errorf("workflow: %s: nothing is open at %s", t.Snap.InstanceID, w.Pointer)
 	}
-	a := arrival{w.Pointer, w.Arm, res}
+	a := arrival{pointer: w.Pointer, item: w.Arm, result: res}
 	switch w.Kind {
 	case snapshot.WaitRetry:
 		t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: f.Pointer})
@@ -228,6 +235,7 @@ func (r *run) apply(a arrival, did *decision, plan []opening) error {
 	for i, e := range did.do {
 		switch e.Kind {
 		case kindWithdraw:
+			dismiss(r, pointerOf(e.Step), e.Item)
 			if f := r.frame(pointerOf(e.Step), e.Item); f != nil {
 				r.t.Tell(engine.LifecycleEvent{Type: engine.TaskCancelledEvent, Task: f.Pointer})
 				r.withdraw(f, engine.TaskCancelled)
@@ -253,6 +261,18 @@ func (r *run) apply(a arrival, did *decision, plan []opening) error {
 		}
 	}
 	return nil
+}
+
+// dismiss drops the results of a step that is withdrawn before anything was decided about
+// them. An event that had come early stays for who listens next.
+func dismiss(r *run, pointer string, item int) {
+	r.ready = slices.DeleteFunc(r.ready, func(a arrival) bool {
+		is := a.pointer == pointer && a.item == item
+		if is && a.early != nil {
+			r.t.Snap.Buffer = slices.Insert(slices.Clone(r.t.Snap.Buffer), min(a.early.place, len(r.t.Snap.Buffer)), a.early.event)
+		}
+		return is
+	})
 }
 
 // told tells how a step ended.
