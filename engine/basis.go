@@ -12,7 +12,7 @@ import (
 )
 
 // Rules counts the changes by which something is decided otherwise than by engines before.
-const Rules = 3
+const Rules = 4
 
 // Basis is what a decision was made on that neither the snapshot before it nor its own entries say: with all three,
 // whoever has the definition decides it again. The first entry of the decision has it.

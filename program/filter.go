@@ -110,11 +110,12 @@ func filterAt(p *Program, pointer string, arm int) *Filter {
 }
 
 // Correlate returns the key of an event for the waits of a filter that have
-// bound the given correlations, besides those with an expectation.
+// bound the given correlations, besides those with an expectation. Who waits where nothing
+// listens gets none.
 func (p *Program) Correlate(pointer string, arm, bound int, event json.RawMessage) (string, bool, error) {
 	filter := filterAt(p, pointer, arm)
 	if filter == nil {
-		return "", false, fmt.Errorf("program: nothing listens at %s in %s", pointer, p.ID.Name)
+		return "", false, nil
 	}
 	found, ok, err := filter.fits(event)
 	if err != nil || !ok {

@@ -45,6 +45,38 @@ type Each struct {
 	Schemas Schemas      // of the output and the export of one event
 }
 
+// says is what a listen listens for, as its author wrote it; "" where that is too long to be
+// shown.
+func (l *Listen) says() string {
+	whole := true
+	shown := func(t *jq.Template) string {
+		if t == nil {
+			return ""
+		}
+		s := t.String()
+		whole = whole && len(s) <= jq.MaxShown && s[0] != '('
+		return s
+	}
+	says := []any{l.Mode, l.UntilMode, l.Forever, l.Envelope, shown(l.Until), l.Each != nil}
+	if l.Each != nil {
+		says = append(says, l.Each.Item, l.Each.At)
+	}
+	for _, f := range slices.Concat(l.Filters, l.UntilFilters) {
+		says = append(says, f.Type, len(f.With), len(f.Correlate))
+		for _, name := range slices.Sorted(maps.Keys(f.With)) {
+			says = append(says, name, shown(f.With[name]))
+		}
+		for _, c := range f.Correlate {
+			says = append(says, c.Name, shown(c.From), shown(c.Expect))
+		}
+	}
+	raw, err := json.Marshal(append(says, len(l.Filters)))
+	if err != nil || !whole {
+		return ""
+	}
+	return string(raw)
+}
+
 // phaseDelivered marks the frame of a listen that takes no more events, and still
 // has some to process.
 const phaseDelivered = "heard"

@@ -269,6 +269,10 @@ func (w *move) arms(old, target *Node) {
 // listensAlike reports whether a listen is the same in both versions, but for what is
 // done with an event.
 func (m *mapping) listensAlike(old, target *Node) bool {
+	if m.from.definition(old.Pointer) == nil || m.to.definition(target.Pointer) == nil { // of a function or an extension
+		a, b := old.Listen.says(), target.Listen.says()
+		return a != "" && a == b && (old.Body == nil) == (target.Body == nil)
+	}
 	same := func(field string) bool {
 		return reflect.DeepEqual(m.from.definition(old.Pointer+field), m.to.definition(target.Pointer+field))
 	}
@@ -337,6 +341,8 @@ func fitsFrame(old, target *Node, f *snapshot.Frame) string {
 		return "the variable of its items has another name in the new version"
 	case old.Catch != nil && f.Phase == phaseCatch && old.Catch.name() != target.Catch.name():
 		return "the variable of its error has another name in the new version"
+	case old.State != nil && f.Phase == "" && target.State.Final:
+		return "it is a final state in the new version, which is completed on entering: map it to one that leads there"
 	case old.State != nil && (f.Phase == phaseExit || f.Phase == phaseHooks):
 		return "it is being left: wait until the instance rests in the next state"
 	case composite && !old.keepsInput() && target.keepsInput():

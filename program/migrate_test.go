@@ -199,6 +199,15 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, now, want string }{
 		"another event": {`do: [{l: {listen: {to: {one: {with: {type: a}}}}}}]`, `do: [{l: {listen: {to: {one: {with: {type: b}}}}}}]`, "listens for something else"},
+		"another event of a function": {
+			"use: {functions: {w: {listen: {to: {one: {with: {type: a}}}}}}}\ndo: [{l: {call: w}}]",
+			"use: {functions: {w: {listen: {to: {one: {with: {type: b}}}}}}}\ndo: [{l: {call: w}}]", "listens for something else"},
+		"fewer events of a function": {
+			"use: {functions: {w: {listen: {to: {any: [{with: {type: a}}, {with: {type: b}}]}}}}}\ndo: [{l: {call: w}}]",
+			"use: {functions: {w: {listen: {to: {any: [{with: {type: a}}]}}}}}\ndo: [{l: {call: w}}]", "listens for something else"},
+		"another event of an extension": {
+			"use: {extensions: [{x: {extend: call, before: [{l: {listen: {to: {one: {with: {type: a}}}}}}]}}]}\ndo: [{c: {call: a}}]",
+			"use: {extensions: [{x: {extend: call, before: [{l: {listen: {to: {one: {with: {type: b}}}}}}]}}]}\ndo: [{c: {call: a}}]", "listens for something else"},
 		"another variable of events": {`do: [{l: {listen: {to: {any: [{with: {type: a}}], until: '${ length > 1 }'}}, foreach: {item: x, do: [{c: {call: a}}]}}}]`,
 			`do: [{l: {listen: {to: {any: [{with: {type: a}}], until: '${ length > 1 }'}}, foreach: {item: y, do: [{c: {call: a}}]}}}]`, "listens for something else"},
 		"another variable": {`do: [{f: {for: {each: x, in: '${ [1] }'}, do: [{c: {call: a}}]}}]`,
@@ -216,6 +225,16 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 		if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestAListenOfAFunctionGoesOn(t *testing.T) {
+	t.Parallel()
+	const of = "use: {functions: {w: {listen: {to: {any: [{with: {type: a}}], until: '${ length > 1 }'}}, foreach: {item: x}}}}\ndo: [{l: {call: w}}"
+	a, b := parsed(t, "1.0.0", of+"]"), parsed(t, "2.0.0", of+", {more: {set: {a: 1}}}]")
+	out, err := planned(t, a, b, nil).Migrate(begin(t, a, `{}`), turnInput(1, signal.Envelope{}))
+	if err != nil || len(out.Snapshot.Waits) != 1 || out.Snapshot.Definition.Version != "2.0.0" {
+		t.Errorf("%+v, %v", out.Snapshot.Waits, err)
 	}
 }
 
@@ -501,6 +520,9 @@ func TestStatesMove(t *testing.T) {
 			t.Fatal(err)
 		}
 		return out.Snapshot
+	}
+	if _, err := planned(t, a, b, map[string]string{"/states/A": "/states/Y"}).Migrate(begin(t, a, `{}`), turnInput(9, signal.Envelope{})); problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "it is a final state") {
+		t.Errorf("to rest in a final state: %v", err)
 	}
 	m := planned(t, a, b, map[string]string{"/states/B": "/states/C"})
 	inA := begin(t, a, `{}`)

@@ -160,6 +160,7 @@ type Node struct {
 
 	parent *Node // the list or task around this one; nil for Root
 	index  int   // in the parent's List
+	timed  bool  // it is in the root list, and the workflow has a timeout
 }
 
 // Flow is a flow directive: where to go after a task.
@@ -270,7 +271,7 @@ func (p *Program) index(n, parent *Node, i int) error {
 		return fmt.Errorf("program: two tasks at %s", n.Pointer)
 	}
 	p.nodes[n.Pointer] = n
-	n.parent, n.index = parent, i
+	n.parent, n.index, n.timed = parent, i, p.Timeout != nil && parent != nil && parent == p.Root
 	if n.GiveUp == 0 && parent != nil {
 		n.GiveUp = parent.GiveUp
 	}
@@ -356,5 +357,6 @@ func (n *Node) keepsInput() bool {
 // branch's data, because the task has replaced it.
 func (n *Node) keepsRaw() bool {
 	composite := n.Body != nil && n.Kind != KindFork // a branch that forks keeps its data
-	return n.Input != nil || composite && (n.Timeout != nil || n.Output != nil || n.Export != nil)
+	return n.Input != nil || composite && (n.timed || n.Timeout != nil || n.Output != nil || n.Export != nil ||
+		n.Schemas.Output != nil || n.Compensate != nil || n.For != nil && n.For.While != nil)
 }

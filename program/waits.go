@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -56,6 +57,11 @@ func (r waits) timeout(n *Node, w snapshot.Wait) error {
 			continue
 		}
 		r.b.Frames[i].Deadline = ""
+		if i == 0 { // the workflow's own: a retry begins the task of its list anew
+			for _, f := range slices.Backward(r.b.Frames[1:]) {
+				r.tries.restore(f)
+			}
+		}
 		r.unwind(i, engine.TaskExpired)
 		if i > 0 {
 			r.tries.restore(r.b.Frames[i])
