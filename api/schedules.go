@@ -15,7 +15,7 @@ import (
 
 func (s definitionAPI) scheduleOperations(h huma.API) {
 	list := operation("list-schedules", http.MethodGet, "/v1/schedules", "definitions", "List the schedules of definitions, the last set up first")
-	list.Description = "A schedule is kept by an instance: suspend it to pause the schedule, resume it to go on, cancel it to end the schedule for good."
+	list.Description = "A schedule is kept by an instance: suspend it to pause the schedule, resume it to go on, cancel it to end the schedule, until a newer version with one is published."
 	register(s.service, h, list, s.listSchedules)
 }
 

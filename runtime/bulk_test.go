@@ -484,3 +484,26 @@ func TestManyRunNow(t *testing.T) {
 		}
 	})
 }
+
+// What keeps a schedule is an instance of the definition, too: a plan of its runs leaves it
+// alone, but for a retry; one that names its business key is for it.
+func TestAPlanLeavesSchedulesAlone(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, strings.Replace(scheduledDoc("naps", "1.0.0", "{every: PT1H}"), "do:\n", "do:\n  - nap: {wait: PT1H}\n", 1))
+		n.begin(t, "run", "t/naps", nil)
+		const keeps = "schedule.t.naps.1.0.0"
+		n.until(t, keeps, status("waiting"))
+		many := bulkOf(n)
+		for _, c := range []struct{ key, want string }{{"", "run done, " + keeps + " skipped bulk.schedule"}, {"schedule", keeps + " done"}} {
+			id := plan(t, many, backend.BulkAsked{Operation: "suspend", Definition: "t/naps", Status: "waiting", BusinessKey: c.key})
+			finish(t, many, id)
+			if got := outcomes(t, n, id); got != c.want {
+				t.Errorf("%q: %s", c.key, got)
+			}
+			if c.key == "" && n.until(t, keeps, func(projections.Instance) bool { return true }).Status != "waiting" {
+				t.Error("the schedule is paused")
+			}
+		}
+	})
+}

@@ -305,7 +305,9 @@ func TestACommandIsEndedAsItIsNow(t *testing.T) {
 			<-release
 			return nil, nil
 		}
-		n := startSet(t, fresh(), func(c *runtime.Config) { b.StreamReader, c.Store.Streams = c.Store.Streams, b }, effect, plainDoc, tellDoc)
+		place := fresh()
+		other := living(t, place)
+		n := startSet(t, place, func(c *runtime.Config) { b.StreamReader, c.Store.Streams = c.Store.Streams, b }, effect, plainDoc, tellDoc)
 		said := func(id string, o ack.Outcome, then func(id string)) (engine.Disposition, error) {
 			b.mu.Lock()
 			b.then = func() { then(id) }
@@ -345,7 +347,7 @@ func TestACommandIsEndedAsItIsNow(t *testing.T) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.then = func() {
-				claim := store.Claim{InstanceID: id, Position: 2, Owner: "other", Attempts: 2}
+				claim := store.Claim{InstanceID: id, Position: 2, Owner: other, Attempts: 2}
 				if err := n.store.Writer.Commit(t.Context(), store.Change{Claims: []store.Claim{claim}}); err != nil {
 					t.Error(err)
 				}

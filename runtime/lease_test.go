@@ -45,6 +45,22 @@ func (d *overtakenDelivery) Commit(ctx context.Context, c store.Change) error {
 	return d.Delivery.Commit(ctx, c)
 }
 
+// living is the name of another node that lives, and does nothing: what a dead one has
+// claimed is announced again.
+func living(t *testing.T, place string) string {
+	t.Helper()
+	other, err := testdb.Open(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return other.Nodes.Node()
+}
+
 // blocked performs a function that ends when its test lets it.
 func blocked(t *testing.T) (effect func(context.Context, json.RawMessage) (any, error), release func()) {
 	open := make(chan struct{})
@@ -72,16 +88,7 @@ func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		effect, release := blocked(t)
 		place := fresh()
-		other, err := testdb.Open(t.Context(), place)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := other.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		s := &overtaken{faster: other.Nodes.Node()}
+		s := &overtaken{faster: living(t, place)}
 		n, err := open(t.Context(), place, s.wraps, effect, callDoc)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ const (
 // definition: a timer of it is the next tick, a wait for an event is a
 // subscription, suspending it pauses the schedule, cancelling it ends it.
 type Schedule struct {
-	Every    string        // an ISO 8601 duration; ticks are counted from the publication
+	Every    string        // an ISO 8601 duration; the first tick is counted from the publication, each from the one before
 	Cron     string        // five fields, in UTC
 	After    string        // an ISO 8601 duration after the end of the run before
 	On       Subscriber    // each event that satisfies one of its waits

@@ -18,8 +18,8 @@ func schedulesCommand(a *app) *cobra.Command {
 		Long: `List the schedules of definitions, with their next ticks.
 
 A schedule is kept by an instance. Suspend it to pause the schedule, resume it
-to go on, cancel it to end the schedule for good; what it began is listed with
-"list --parent INSTANCE".`,
+to go on, cancel it to end the schedule, until a newer version with one is
+published; what it began is listed with "list --parent INSTANCE".`,
 		Args: cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			p, err := c.Schedules(ctx, definition, l)

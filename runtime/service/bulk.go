@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 	jsonv2 "github.com/go-json-experiment/json"
@@ -45,10 +47,11 @@ const (
 
 // Codes of items that are passed over.
 const (
-	codeGone    = "bulk.gone"    // the instance or dead letter is not there any more
-	codeOver    = "bulk.changed" // it has changed since the plan was made
-	codeHanded  = "bulk.queued"  // done, as far as a node without the code of the instance can
-	maxItemText = 1000
+	codeGone     = "bulk.gone"     // the instance or dead letter is not there any more
+	codeOver     = "bulk.changed"  // it has changed since the plan was made
+	codeSchedule = "bulk.schedule" // the instance keeps a schedule
+	codeHanded   = "bulk.queued"   // done, as far as a node without the code of the instance can
+	maxItemText  = 1000
 )
 
 // Plan makes a plan of what is there now. Problems: bulk.operation, bulk.filter,
@@ -143,6 +146,7 @@ func (b *Bulk) Run(ctx context.Context, id string, begin bool, actor string) err
 	if err != nil {
 		return err
 	}
+	act = sparing(act, asked)
 	r := &bulkRun{Bulk: b, plan: p, act: act, action: asked.Operation, actor: actor}
 	r.because = "bulk " + id
 	if said := cmp.Or(b.row(ctx, "", "", "").Reason, p.Reason); said != "" {
@@ -210,6 +214,20 @@ func (b *Bulk) act(ctx context.Context, asked *backend.BulkAsked, actor string) 
 	return func(ctx context.Context, i *backend.BulkItem) (engine.Disposition, error) {
 		return b.Operator.operate(ctx, i.Target, request{Operation: asked.OfInstance(), Version: i.Version}, actor)
 	}, nil
+}
+
+// sparing leaves alone what keeps a schedule, which is an instance of the definition as its
+// runs are, and mostly the oldest: a plan is for schedules when it names their business key.
+func sparing(act bulkAct, asked *backend.BulkAsked) bulkAct {
+	if asked.OfDeadLetters() || strings.HasPrefix(asked.Operation, string(engine.Retry)) || asked.BusinessKey == schedule.Key {
+		return act
+	}
+	return func(ctx context.Context, i *backend.BulkItem) (engine.Disposition, error) {
+		if strings.HasPrefix(i.Target, schedule.Prefix) {
+			return "", problem.New(problem.Conflict, codeSchedule, "%s keeps a schedule: do it to that one, or name its business key", i.Target)
+		}
+		return act(ctx, i)
+	}
 }
 
 func (b *Bulk) migration(ctx context.Context, asked *backend.BulkAsked) (*definition.MigrationPlan, error) {
@@ -384,6 +402,8 @@ func (r *bulkRun) one(ctx context.Context, i *backend.BulkItem) error {
 		i.Outcome, i.Code, i.Detail = backend.BulkItemDone, codeHanded, "a node with the code of the instance has it to do"
 	case err == nil:
 		i.Outcome = backend.BulkItemDone
+	case known && p.Code == codeSchedule:
+		return r.over(ctx, i, asked, backend.BulkItemSkipped, codeSchedule, p.Detail)
 	case known && (p.Code == codeChanged || p.Code == "dead-letter.edited"):
 		return r.over(ctx, i, asked, backend.BulkItemSkipped, codeOver, p.Detail)
 	case errors.Is(err, store.ErrNotFound), known && p.Code == "instance.unknown":
