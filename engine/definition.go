@@ -7,10 +7,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Definition is what an instance runs: a program compiled from a document,
-// or Go code. Its methods are called with a Turn that holds a private copy of
-// the snapshot; an error means that the decision cannot be made at all (the
-// snapshot does not fit the definition), never that the workflow failed.
+// Definition is what an instance runs: a program compiled from a document, or Go code. Its methods are called with a
+// Turn that holds a private copy of the snapshot; an error means that the decision cannot be made at all (the snapshot
+// does not fit the definition), never that the workflow failed.
 //
 // The interfaces below are what only some definitions can do. A program is all
 // of them; Go code has those that it wants, by itself or by embedding a program.

@@ -16,14 +16,12 @@ import (
 //
 //	incarnation/epoch/pointer/visit/branch/digest
 //
-// The incarnation is the instance's own and random, so that two instances never
-// share a key, not even those of one id. The epoch is the database's: what a
-// restored one does is another effect than what was done before. Pointer, visit
-// and branch are the place: a visit counts the rounds and backward jumps of the
-// loops and lists around a task, so that it is another one when the flow comes
-// back by its own will, and the same one when a retry runs the task again. The
-// digest is of the request, so that no key has two. A key is made with its
-// command and kept with it, in the row and in the snapshot.
+// The incarnation is the instance's own and random, so that two instances never share a key, not even those of one id.
+// The epoch is the database's: what a restored one does is another effect than what was done before. Pointer, visit and
+// branch are the place: a visit counts the rounds and backward jumps of the loops and lists around a task, so that it
+// is another one when the flow comes back by its own will, and the same one when a retry runs the task again. The
+// digest is of the request, so that no key has two. A key is made with its command and kept with it, in the row and in
+// the snapshot.
 
 // MaxKeyBytes bounds an idempotency key. One that would be longer, or that an
 // HTTP header could not carry as it is, has a digest of its place.
@@ -48,8 +46,7 @@ func (c *Command) digest() string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:9])
 }
 
-// ValidKey reports whether an author's text can be an idempotency key: 1 to
-// [MaxOwnKeyBytes] visible ASCII characters.
+// ValidKey reports whether an author's text can be an idempotency key: 1 to [MaxOwnKeyBytes] visible ASCII characters.
 func ValidKey(key string) bool { return len(key) > 0 && len(key) <= MaxOwnKeyBytes && plain(key) }
 
 // Identify gives a command without a key that of the effect it repeats, when a retry has brought the flow to e again,

@@ -1,10 +1,8 @@
 // Package engine decides what an instance does next.
 //
-// It is one function of values: a definition, a snapshot and a signal go in,
-// an [Outcome] comes out, and the caller commits it whole or not at all. The
-// package reads no clock, draws no random number, and does no I/O; the same
-// arguments always give the same bytes, so a decision that was lost in a crash
-// is simply made again.
+// It is one function of values: a definition, a snapshot and a signal go in, an [Outcome] comes out, and the caller
+// commits it whole or not at all. The package reads no clock, draws no random number, and does no I/O; the same
+// arguments always give the same bytes, so a decision that was lost in a crash is simply made again.
 //
 // [Begin] makes the first turn of an instance, [Step] every later one, and [Decide]
 // those that somebody asks for without a signal.

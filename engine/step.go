@@ -73,13 +73,11 @@ func (t intake) started() {
 	t.Tell(LifecycleEvent{Type: WorkflowStartedEvent})
 }
 
-// Step decides what a signal does to an instance. Its errors are problems: the
-// signal cannot be applied now or ever, and the snapshot is untouched, unless it
-// is in.Own.
+// Step decides what a signal does to an instance. Its errors are problems: the signal cannot be applied now or ever,
+// and the snapshot is untouched, unless it is in.Own.
 //
-// Token before version: a signal with a token resumes exactly the wait that
-// has it, and is stale without one. Only a signal without a token is held to
-// its expectedVersion.
+// Token before version: a signal with a token resumes exactly the wait that has it, and is stale without one. Only a
+// signal without a token is held to its expectedVersion.
 //
 // With the signal it applies those that were kept until their turn came, when
 // it has: the disposition is that of the signal itself.
@@ -386,18 +384,14 @@ func buffered(env signal.Envelope) snapshot.Buffered {
 
 // ignore records a signal that changes nothing else.
 func (t intake) ignore(d Disposition) (*Outcome, error) {
-	t.note(d)
-	status := t.Snap.Status
-	out, err := t.finish()
-	out.Snapshot.Status = status
-	return out, err
-}
-
-func (t intake) note(d Disposition) {
 	t.out.Disposition = d
 	m := Meta{Disposition: d, Actor: t.In.Signal.Headers[signal.HeaderActor]}
 	m.Sender, m.Sequence, m.Refusal = t.In.Signal.Sender, t.In.Signal.Sequence, t.refusal
 	t.Append(Entry{
 		Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: t.In.Signal.Payload, Meta: m, SignalID: t.In.Signal.SignalID,
 	})
+	status := t.Snap.Status
+	out, err := t.finish()
+	out.Snapshot.Status = status
+	return out, err
 }

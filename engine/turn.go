@@ -366,8 +366,7 @@ func (t *Turn) finish() (*Outcome, error) {
 	return &t.out, nil
 }
 
-// check holds the invariants of a snapshot to be written. Where no wait is new, each has a token of its own as
-// before.
+// check holds the invariants of a snapshot to be written. Where no wait is new, each has a token of its own as before.
 func check(s *snapshot.Snapshot, awaits bool) error {
 	var seen map[string]bool
 	if awaits = awaits && len(s.Waits) > 1; awaits {

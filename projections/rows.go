@@ -1,9 +1,7 @@
-// Package projections turns an outcome into the rows that people and
-// programs query, and says how they are queried.
+// Package projections turns an outcome into the rows that people and programs query, and says how they are queried.
 //
-// A fold is pure: the same outcome always gives the same rows, and the store
-// writes them in the commit that writes the snapshot, so a projection is never
-// behind. Rows are flat, with the names of the tables they go to.
+// A fold is pure: the same outcome always gives the same rows, and the store writes them in the commit that writes the
+// snapshot, so a projection is never behind. Rows are flat, with the names of the tables they go to.
 package projections
 
 import (

@@ -1,10 +1,9 @@
 // Package signal is the envelope in which everything that happens to an
 // instance arrives: a result, a due timer, an event from outside, a start.
 //
-// An envelope is one compact JSON object in UTF-8, at most [MaxBytes] long, so
-// that every peer of a queue can read it, PL/SQL included. Decoding keeps the
-// fields it does not know, and the store keeps the bytes it was given: what
-// goes to the dead letters is byte for byte what was sent.
+// An envelope is one compact JSON object in UTF-8, at most [MaxBytes] long, so that every peer of a queue can read it,
+// PL/SQL included. Decoding keeps the fields it does not know, and the store keeps the bytes it was given: what goes to
+// the dead letters is byte for byte what was sent.
 //
 // The package is pure: it reads no clock and does no I/O.
 package signal

@@ -11,9 +11,8 @@ import (
 
 // Start is the payload of a StartRequest: begin an instance of a definition.
 //
-// It is idempotent: a second request with the same instance id, or with the
-// same definition, business key and start key, gives the first one's instance
-// and changes nothing, but for its Signal, which that instance gets.
+// It is idempotent: a second request with the same instance id, or with the same definition, business key and start
+// key, gives the first one's instance and changes nothing, but for its Signal, which that instance gets.
 type Start struct {
 	Definition  string            `json:"definition"`            // name, in its namespace: "default/loan-approval"
 	Version     string            `json:"version,omitempty"`     // empty = the latest published

@@ -1,10 +1,8 @@
-// Package snapshot is all that the engine remembers of an instance, as one
-// versioned value.
+// Package snapshot is all that the engine remembers of an instance, as one versioned value.
 //
-// A node that holds a snapshot and its definition can go on with the instance;
-// nothing is replayed. The document is canonical JSON: the same snapshot always
-// has the same bytes. Old schema versions are upcast when they are read; a newer
-// one than this program knows is refused and never rewritten.
+// A node that holds a snapshot and its definition can go on with the instance; nothing is replayed. The document is
+// canonical JSON: the same snapshot always has the same bytes. Old schema versions are upcast when they are read; a
+// newer one than this program knows is refused and never rewritten.
 //
 // The package is pure: it reads no clock and does no I/O.
 package snapshot

@@ -1,9 +1,8 @@
 // Package store is what the runtime asks of a database.
 //
-// A store holds snapshots, queues and projections, and changes them in one
-// commit. It has no opinion about workflows: what it writes is told by the
-// fields of a [Change]. Two stores exist, sql/sqlite and sql/oracle; a new one
-// is done when storetest passes.
+// A store holds snapshots, queues and projections, and changes them in one commit. It has no opinion about workflows:
+// what it writes is told by the fields of a [Change]. Two stores exist, sql/sqlite and sql/oracle; a new one is done
+// when storetest passes.
 package store
 
 import (
@@ -47,10 +46,9 @@ const (
 
 // Receiver gives messages to the consumers of the pump.
 type Receiver interface {
-	// Receive blocks until a message of the queue is due and gives it to this
-	// caller alone, or returns ctx's error. Among due messages the smallest
-	// priority comes first, then the one committed first. A message is never
-	// delivered before its due time by the database's clock.
+	// Receive blocks until a message of the queue is due and gives it to this caller alone, or returns ctx's error.
+	// Among due messages the smallest priority comes first, then the one committed first. A message is never delivered
+	// before its due time by the database's clock.
 	//
 	// arrived, unless nil, is told the message before Receive returns with it: in the order in which the queue hands
 	// messages to this process, so that what came in order is worked on in order. It must not block, nor call the

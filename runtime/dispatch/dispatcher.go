@@ -1,12 +1,11 @@
 // Package dispatch performs commands: it claims them, gives each its turn at its
 // destination, makes attempts, and gives what came of it to the instance.
 //
-// A command is an effect on the outside. The turn that makes it may claim it for
-// this node in its own commit ([Dispatcher.Reserve], [Dispatcher.Launch]); else
-// it is announced on the command queue, and the node that takes that claims it
-// ([Dispatcher.OnCommand]). Whoever has claimed a command performs it until it
-// has an end: a result, which is the instance's next turn, a dead letter, or
-// another announcement for later. The claims of a dead node are announced again.
+// A command is an effect on the outside. The turn that makes it may claim it for this node in its own commit
+// ([Dispatcher.Reserve], [Dispatcher.Launch]); else it is announced on the command queue, and the node that takes that
+// claims it ([Dispatcher.OnCommand]). Whoever has claimed a command performs it until it has an end: a result, which is
+// the instance's next turn, a dead letter, or another announcement for later. The claims of a dead node are announced
+// again.
 package dispatch
 
 import (

@@ -92,8 +92,7 @@ func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Err
 	}
 }
 
-// undeliveredCode is the reason of the dead letter that announces what nobody waits for, when its attempts are used
-// up.
+// undeliveredCode is the reason of the dead letter that announces what nobody waits for, when its attempts are used up.
 func undeliveredCode(j *Job) string {
 	if j.command.Target == engine.TargetEvent || j.command.Target == engine.TargetLifecycle {
 		return "event.undelivered"

@@ -2,16 +2,22 @@ package dispatch
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 )
 
 // A commit of unknown outcome may have claimed commands for this node. Nobody
 // else performs what a live node has claimed, so this node finds out.
 
-// unknownFor is how long a commit that was lost on its way may still take effect.
-const unknownFor = 15 * time.Second
+// A commit that was lost on its way has places for its commands for unknownFor. A database that hung may make it much
+// later: for lostFor the node looks on, ever more seldom, and announces again what it then has by it.
+const (
+	unknownFor = 15 * time.Second
+	lostFor    = 24 * time.Hour
+)
 
 // Resolve finds out whether commands were claimed, on the places that are reserved for them.
 func (d *Dispatcher) Resolve(list ...*Job) {
@@ -20,31 +26,43 @@ func (d *Dispatcher) Resolve(list ...*Job) {
 	}
 }
 
-// resolve performs a command if its claim was committed and nobody on this node
-// performs it already: the turn may have been repeated meanwhile.
+// resolve performs a command if its claim was committed and nobody on this node performs it already: the turn may have
+// been repeated meanwhile, and what that has claimed, on its way to be launched, is looked at twice.
 func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
-	begun, delay := time.Now(), 50*time.Millisecond
-	j.unresolved = true
-	for !d.performing.track(j) {
+	begun, delay := time.Now(), 25*time.Millisecond
+	cancel := sync.OnceFunc(func() { d.Admission.Cancel(&j.Ticket) })
+	late, before := false, false // its place is given back; the look before found it claimed
+	for j.unresolved = true; !d.performing.track(j); {
 		claimed, known, err := d.claimed(ctx, j)
-		if claimed && d.performing.alone(j) {
+		if claimed && before && d.performing.alone(j) {
 			d.performing.sure(j)
 			d.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.Instance, "command", j.position)
-			if !d.Admission.Launch(&j.Ticket) {
+			if late {
+				j.Counted = false // it has not been sent
+				d.Record.giveBack(ctx, j)
+			}
+			if late || !d.Admission.Launch(&j.Ticket) {
 				d.performing.untrack(j)
 			}
 			return
 		}
 		d.performing.untrack(j)
-		over := err == nil && !claimed && time.Since(begun) > unknownFor
-		if known || over || !turn.Pause(ctx, delay) {
-			d.Admission.Cancel(&j.Ticket)
+		age := time.Since(begun)
+		if delay = min(2*delay, max(5*time.Second, age/8)); claimed {
+			delay = min(delay, 5*time.Second)
+		}
+		absent := err == nil && !claimed
+		if absent && age > unknownFor && !late {
+			late, j.command = true, engine.Command{} // the row has it
+			cancel()
+		}
+		if before = claimed; known || absent && age > lostFor || !turn.Pause(ctx, delay) {
+			cancel()
 			return
 		}
-		delay = min(2*delay, 5*time.Second)
 	}
 	d.performing.untrack(j) // it is performed already
-	d.Admission.Cancel(&j.Ticket)
+	cancel()
 }
 
 // claimed says whether this node has the command, or known that it is somebody else's or done with. Neither: the

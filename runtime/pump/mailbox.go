@@ -2,6 +2,7 @@ package pump
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,8 +128,7 @@ func (m *mailboxes) take(id string) []*post {
 	n, bytes := 0, 0
 	for _, p := range b.waiting {
 		bytes += len(p.Envelope.Payload)
-		// A message that was there when a process died is looked at alone, so that no other is suspected with it.
-		alone := p.solo != nil || p.Delivery != nil && p.Delivery.Message().Crashes > 0
+		alone := p.solo != nil || p.Delivery != nil && suspect(p.Delivery)
 		full := n == TurnSignals || bytes > TurnBytes || alone
 		if n > 0 && full {
 			break
@@ -174,17 +174,12 @@ func (m *mailboxes) leave(p *post) bool {
 	if b == nil {
 		return false
 	}
-	for i, w := range b.waiting {
-		if w != p {
-			continue
-		}
-		if i == 0 && b.serving && len(p.wake) > 0 {
-			return false // it is the one to serve
-		}
-		b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
-		return true
+	i := slices.Index(b.waiting, p)
+	if i < 0 || i == 0 && b.serving && len(p.wake) > 0 { // it is the one to serve
+		return false
 	}
-	return false
+	b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
+	return true
 }
 
 // arrived notes a message that is about to be handed to one of the workers.

@@ -1,10 +1,8 @@
-// Package pump goes from a queue to a turn: it receives messages, gives each to
-// the mailbox of its instance or to whom it concerns, and ends it: committed, sent
-// again for later, given back, or a dead letter.
+// Package pump goes from a queue to a turn: it receives messages, gives each to the mailbox of its instance or to whom
+// it concerns, and ends it: committed, sent again for later, given back, or a dead letter.
 //
-// What is done with a message is in a table of handlers by the type of its signal;
-// what is not in it is a turn of the instance. The pump knows no schedules, tasks,
-// children nor events: they are entries of the table.
+// What is done with a message is in a table of handlers by the type of its signal; what is not in it is a turn of the
+// instance. The pump knows no schedules, tasks, children nor events: they are entries of the table.
 package pump
 
 import (
@@ -94,13 +92,13 @@ func New(c Config) *Pump {
 	u := &Pump{Config: c}
 	u.ends = &ends{&u.Config}
 	u.server = &server{
-		Config: &u.Config, ends: u.ends, mail: newMailboxes(), lines: newLines(), slots: make(chan struct{}, c.AtOnce),
+		Config: &u.Config, ends: u.ends, mail: newMailboxes(), lines: newLines(), slots: make(chan struct{}, c.AtOnce), suspects: make(chan struct{}, 1),
 	}
 	return u
 }
 
 // Accept says when turns that have begun are given up: when work ends.
-func (u *Pump) Accept(work context.Context) { u.server.accept(work) }
+func (u *Pump) Accept(work context.Context) { u.server.work.Store(&work) }
 
 // handler is how the table has a signal delivered; nil = as most.
 func (u *Pump) handler(env signal.Envelope) *Handler {
@@ -202,7 +200,7 @@ func (u *Pump) posted(ctx context.Context, d store.Delivery, env signal.Envelope
 		return nil
 	}
 	h := u.handler(env)
-	if h != nil && h.Outside != nil || early(m, env, u.Now()) > 0 {
+	if h != nil && h.Outside != nil || env.DueAt.After(u.Now()) {
 		return nil
 	}
 	now := m.EnqueuedAt
@@ -220,14 +218,6 @@ func (u *Pump) posted(ctx context.Context, d store.Delivery, env signal.Envelope
 	return p
 }
 
-// early is how long a message has come before its time: the queue's clock ran ahead (design 4.8).
-func early(m store.Message, env signal.Envelope, now time.Time) time.Duration {
-	if env.DueAt.IsZero() {
-		return 0
-	}
-	return env.DueAt.Sub(now)
-}
-
 // deliver gives a message that goes into no mailbox to whom it concerns.
 func (u *Pump) deliver(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
 	m := d.Message()
@@ -237,7 +227,7 @@ func (u *Pump) deliver(ctx, stop context.Context, d store.Delivery, env signal.E
 	if h := u.handler(env); h != nil && h.Outside != nil {
 		return h.Outside(ctx, d, env)
 	}
-	// Put it back for the remainder.
+	// It came before its time, for the clock of the queue ran ahead (design 4.8): it is put back for the remainder.
 	return d.Commit(ctx, store.Change{Send: []store.Send{m.Again(env.DueAt, m.Attempts)}})
 }
 
@@ -259,9 +249,13 @@ func (u *Pump) Submit(ctx context.Context, s turn.Signal) (*engine.Outcome, erro
 // has the mailbox of the instance held for itself.
 func (u *Pump) Instead(ctx context.Context, d store.Delivery, held string, env signal.Envelope, now time.Time) error {
 	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Decide: turn.Step, Delivery: d}, noted: true}
-	if env.InstanceID != held {
-		<-u.server.slots // who serves that mailbox may wait for a place
+	if env.InstanceID != held { // who serves that mailbox may wait for a place
+		<-u.server.slots
 		defer func() { u.server.slots <- struct{}{} }()
+		if suspect(d) {
+			<-u.server.suspects
+			defer func() { u.server.suspects <- struct{}{} }() // before a slot, as in placed
+		}
 		p.apart = true
 		_, err := u.server.submit(ctx, p)
 		return err

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -20,20 +20,12 @@ import (
 // it has been served, or serves the mailbox when the post is at its front.
 type server struct {
 	*Config
-	mail  *mailboxes
-	lines *line.Lines[*post]
-	ends  *ends
-	slots chan struct{} // one for each message being handled
-
-	mu   sync.Mutex
-	work context.Context
-}
-
-// accept has turns of several posts end with work.
-func (s *server) accept(work context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.work = work
+	mail     *mailboxes
+	lines    *line.Lines[*post]
+	ends     *ends
+	slots    chan struct{}                   // one for each message being handled
+	suspects chan struct{}                   // one for all of them in which a process has died
+	work     atomic.Pointer[context.Context] // with which turns of several posts end
 }
 
 // submit brings a post, and returns what its signal did.
@@ -195,25 +187,37 @@ func (s *server) lead(ctx context.Context, p *post) {
 			}
 		}
 	}()
-	if p.solo != nil {
-		p.Err = s.soloOf(ctx, p)
-		s.sendAgain(ctx, posts)
-		return
-	}
 	if len(posts) > 1 { // the others must not end with this one's caller
 		var cancel context.CancelFunc
 		ctx, cancel = s.detached(ctx)
 		defer cancel()
 	}
-	takes := p.Delivery != nil && (!p.noted || p.apart) // else its message has a place
-	if takes {
+	s.placed(p, func() {
+		if p.solo != nil {
+			p.Err = s.soloOf(ctx, p)
+		} else {
+			s.serve(ctx, posts)
+		}
+	})
+	s.sendAgain(ctx, posts) // after which a store in trouble pauses
+}
+
+// suspect says that a process has died while it had a message in hand. Such a one is decided alone, and they are worked
+// on one at a time: the death of a process is held against all that it has noted.
+func suspect(d store.Delivery) bool { return d.Message().Crashes > 0 }
+
+// placed runs what the post at the front of a mailbox has to do, when its message has its place. What runs alone takes
+// one of the slots itself.
+func (s *server) placed(p *post, run func()) {
+	if p.Delivery != nil && !p.noted && suspect(p.Delivery) {
+		s.suspects <- struct{}{}
+		defer func() { <-s.suspects }()
+	}
+	if p.solo == nil && p.Delivery != nil && (!p.noted || p.apart) { // else its message has a place
 		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
 	}
-	s.serve(ctx, posts)
-	if takes {
-		<-s.slots // before the pause of a store in trouble
-	}
-	s.sendAgain(ctx, posts)
+	run()
 }
 
 // soloOf runs what has the instance for itself.
@@ -241,13 +245,11 @@ func (s *server) handled(ctx context.Context, p *post) (err error) {
 // detached is a context that ends with the node's work, not with the caller.
 func (s *server) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.mu.Lock()
-	work := s.work
-	s.mu.Unlock()
+	work := s.work.Load()
 	if work == nil {
 		return out, cancel
 	}
-	stop := context.AfterFunc(work, cancel)
+	stop := context.AfterFunc(*work, cancel)
 	return out, func() { stop(); cancel() }
 }
 

@@ -62,9 +62,8 @@ func (uncounted) DeadLetter(store.Queue)      {}
 func (uncounted) Count(engine.Disposition)    {}
 func (uncounted) Over(turn.Made)              {}
 
-// handled has a pump with a table handle a message.
-func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend bool) {
-	t.Helper()
+// config is that of a pump with a table.
+func (m *told) config(table map[signal.Type]*Handler, suspend bool) Config {
 	now := time.Now
 	retries := &Retries{Max: 2, Delay: time.Second, DelayMax: time.Minute, Now: now, Blame: noBlame}
 	c := Config{
@@ -76,14 +75,20 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 		}),
 		OnCommand: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")
-			return d.Commit(t.Context(), store.Change{})
+			return d.Commit(context.Background(), store.Change{})
 		},
 		Committed: func(turn.Committed) {},
 	}
 	if suspend {
 		c.Suspend = func(context.Context, string) error { m.note("suspend"); return nil }
 	}
-	u := New(c)
+	return c
+}
+
+// handled has a pump with a table handle a message.
+func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend bool) {
+	t.Helper()
+	u := New(m.config(table, suspend))
 	u.server.mail.arrived(m.message)
 	u.handle(t.Context(), t.Context(), m)
 	if boxes, slots := len(u.server.mail.open), len(u.server.slots); boxes != 0 || slots != 0 {

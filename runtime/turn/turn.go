@@ -1,7 +1,6 @@
-// Package turn makes turns: it loads what an instance remembers, has the engine
-// decide about the signals that are there, and commits all that follows at once.
-// A crash before the commit leaves everything as it was; after it, nothing is
-// left to do.
+// Package turn makes turns: it loads what an instance remembers, has the engine decide about the signals that are
+// there, and commits all that follows at once. A crash before the commit leaves everything as it was; after it, nothing
+// is left to do.
 //
 // A turn launches nothing. It says what was committed, and its caller performs
 // the commands that were claimed with it, and aborts those that it has settled.
@@ -285,14 +284,11 @@ type turn struct {
 	startKey string       // of the first turn of an instance
 }
 
-// decide decides signal after signal, each on what the one before has made of
-// the snapshot. One that is refused leaves no trace in what the others do. When
-// one of the queue is to be tried again, those of the queue behind it wait for
-// it.
+// decide decides signal after signal, each on what the one before has made of the snapshot. One that is refused leaves
+// no trace in what the others do. When one of the queue is to be tried again, those of the queue behind it wait for it.
 //
-// What a decision leaves is the next one's to change: a copy for each would be
-// the most of the work for an instance with many branches. Where one is refused,
-// which is rare, all are decided again with copies.
+// What a decision leaves is the next one's to change: a copy for each would be the most of the work for an instance
+// with many branches. Where one is refused, which is rare, all are decided again with copies.
 func (d *Decider) decide(ctx context.Context, t *turn, signals []*Signal) {
 	if !d.decideAll(ctx, t, signals, true) {
 		d.decideAll(ctx, t, signals, false)

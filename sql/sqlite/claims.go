@@ -68,12 +68,6 @@ type assignment struct {
 
 // settle writes the messages of the group, promotes what is due, and claims for the receivers that wait.
 func (o *outbox) settle() error {
-	for _, d := range o.tx.w.suspects {
-		if _, _, err := o.tx.exec("message_unlease", d.id, d.enq, o.tx.w.s.nodes.no); err != nil {
-			return err
-		}
-		o.released(d.m.Queue)
-	}
 	promoted, err := o.promote()
 	if err != nil {
 		return err
@@ -106,7 +100,8 @@ type wanting struct {
 }
 
 // returnPrefetched returns claimed messages that something else may now precede: a message of smaller priority, one
-// that came back, one that became due. All of them go when a second process is there to want them.
+// that came back, one that became due. All of them go when a second process is there to want them. With them go those
+// that an unknown commit may have left claimed.
 func (o *outbox) returnPrefetched(all bool) error {
 	s := o.tx.w.s
 	all = all || !s.nodes.Alone()
@@ -131,7 +126,7 @@ func (o *outbox) returnPrefetched(all bool) error {
 	}
 	s.mu.Unlock()
 	o.putBack = back // all of them, also when one cannot be returned and the others are rolled back
-	for _, d := range back {
+	for _, d := range slices.Concat(o.tx.w.suspects, back) {
 		if _, _, err := o.tx.exec("message_unlease", d.id, d.enq, s.nodes.no); err != nil {
 			return err
 		}
@@ -322,14 +317,6 @@ func (o *outbox) assign(v *wanting, d *delivery) {
 	}
 	o.assigned = append(o.assigned, assignment{q: v.q, w: v.waiters[0], d: d})
 	v.waiters = v.waiters[1:]
-}
-
-// committed notes what the transaction has made certain.
-func (o *outbox) committed() {
-	o.tx.w.suspects = o.tx.w.suspects[:0]
-	if o.notify {
-		o.tx.w.s.nodes.Notify()
-	}
 }
 
 // handOver answers the waiters that settle took: with their messages, or by letting them wait again.

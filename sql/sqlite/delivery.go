@@ -72,8 +72,7 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 		if err == nil && n == 0 {
 			return store.ErrLost
 		}
-		t.out.released(d.m.Queue)
-		t.out.returned = append(t.out.returned, d.m.Queue)
+		Tx{t}.Returned(d.m.Queue)
 		return err
 	})
 }

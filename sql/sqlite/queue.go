@@ -41,9 +41,8 @@ type queue struct {
 	waiters  []*waiter
 	mayReady bool // rows with STATE = 0 may exist
 
-	// prefetched has messages claimed for workers that have just finished one and are about to ask for the next, in
-	// the order in which they are due. It is used only while this is the only process, and is empty while anybody
-	// waits.
+	// prefetched has messages claimed for workers that have just finished one and are about to ask for the next, in the
+	// order in which they are due. It is used only while this is the only process, and is empty while anybody waits.
 	prefetched []*delivery
 }
 

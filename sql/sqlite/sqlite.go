@@ -1,18 +1,15 @@
 // Package sqlite is the store on one SQLite file: what a node needs of it, and no
 // more. Who opens one opens sql/embedded, which has what people ask as well.
 //
-// One goroutine writes. Commits that wait together share one transaction, so
-// the disk is synced once for all of them; a change that is refused leaves the
-// others alone. Receivers wait in memory, and a message that finds one waiting
-// is handed over by the transaction that writes it: nothing polls.
+// One goroutine writes. Commits that wait together share one transaction, so the disk is synced once for all of them; a
+// change that is refused leaves the others alone. Receivers wait in memory, and a message that finds one waiting is
+// handed over by the transaction that writes it: nothing polls.
 //
-// Several processes of one host may open the file. Each holds a lock on a file
-// of its own in the directory <path>-nodes; when it dies, the kernel drops the
-// lock, and whoever notices returns what the dead node held.
+// Several processes of one host may open the file. Each holds a lock on a file of its own in the directory
+// <path>-nodes; when it dies, the kernel drops the lock, and whoever notices returns what the dead node held.
 //
-// A commit is durable when it returns: it survives the loss of power where the
-// disk honours a flush (see [Durability]). The file must be on a local disk.
-// The tests of a store are in store/storetest.
+// A commit is durable when it returns: it survives the loss of power where the disk honours a flush (see [Durability]).
+// The file must be on a local disk. The tests of a store are in store/storetest.
 package sqlite
 
 import (

@@ -150,8 +150,10 @@ func (w *writer) claimOnly() {
 func (w *writer) group(first *job) {
 	w.members = append(w.members[:0], first)
 	err := w.transact(first)
-	if w.busy {
-		w.refuseWaiting()
+	if w.busy { // it could not begin: nobody waits for more than one that hangs
+		for range len(w.s.jobs) { // nobody else receives
+			w.members = append(w.members, <-w.s.jobs)
+		}
 	}
 	for _, j := range w.members {
 		if j.err = conn.Explain(j.err, w.s.path); err != nil {
@@ -194,30 +196,17 @@ func (w *writer) shorten() {
 	}
 }
 
-// refuseWaiting makes members of those that wait behind a group that could not
-// begin, so that nobody waits for more than one that hangs.
-func (w *writer) refuseWaiting() {
-	for range len(w.s.jobs) { // nobody else receives
-		w.members = append(w.members, <-w.s.jobs)
-	}
-}
-
-// transact is attempt, and tells what ails the database.
+// transact is attempt, and tells what ails the database. On a full disk it copies the log into the database, as far as
+// readers allow, for the next commit to begin it anew: SQLite does so after commits, and there are none.
 func (w *writer) transact(first *job) error {
 	err := w.attempt(first)
 	w.trouble.Note(w.s.log, "sqlite: the database takes no transaction", w.s.path, err)
 	if problem.CodeOf(err) == "store.full" {
-		w.makeRoom()
+		if err := w.c.Script("pragma wal_checkpoint(passive)"); err != nil {
+			w.s.log.Debug("sqlite: the log cannot be copied into the database", "path", w.s.path, "error", err)
+		}
 	}
 	return err
-}
-
-// makeRoom copies the write-ahead log into the database, as far as readers allow, so that the next commit begins it
-// anew in the room that it has. SQLite does so after commits, and on a full disk there are none.
-func (w *writer) makeRoom() {
-	if err := w.c.Script("pragma wal_checkpoint(passive)"); err != nil {
-		w.s.log.Debug("sqlite: the log cannot be copied into the database", "path", w.s.path, "error", err)
-	}
 }
 
 // attempt runs one transaction: first and what follows it, or without first
@@ -256,7 +245,9 @@ func (w *writer) attempt(first *job) error {
 		return store.Unknown(conn.Explain(err, w.s.path))
 	}
 	w.s.stats.transactions.Add(1)
-	w.tx.out.committed()
+	if w.suspects = w.suspects[:0]; w.tx.out.notify {
+		w.s.nodes.Notify()
+	}
 	return nil
 }
 
