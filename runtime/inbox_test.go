@@ -386,9 +386,9 @@ type moving struct {
 	moved atomic.Bool
 }
 
-func (m *moving) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
+func (m *moving) Waits(ctx context.Context, eventType, spec, keyHash string, after projections.Wait, limit int) ([]projections.Wait, error) {
 	waits, err := m.WaitReader.Waits(ctx, eventType, spec, keyHash, after, limit)
-	if after != "" && len(waits) > 0 && m.moved.CompareAndSwap(false, true) {
+	if after.Token != "" && len(waits) > 0 && m.moved.CompareAndSwap(false, true) {
 		waits = waits[:len(waits)-1]
 	}
 	return waits, err

@@ -146,7 +146,7 @@ func sound(t *testing.T, place string) {
 const upgradeFiles = "testdata/upgrade/%d.db.gz"
 
 // upgradeMade is when the newest was, and upgradeLater a moment after every timer.
-var upgradeMade = time.Date(2026, 11, 28, 1, 38, 0, 0, time.UTC)
+var upgradeMade = time.Date(2026, 11, 28, 20, 45, 0, 0, time.UTC)
 
 const upgradeLater = 10 * time.Hour
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -155,7 +156,7 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 	if err != nil || !ok {
 		return err
 	}
-	after := ""
+	after := projections.Wait{}
 	for {
 		waits, err := r.Waits.Waits(ctx, eventType, spec, correlation.KeyHash(key), after, eventFanOut)
 		if err != nil || len(waits) == 0 {
@@ -202,7 +203,7 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 		if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
 			return err
 		}
-		after = waits[len(waits)-1].Token
+		after = waits[len(waits)-1]
 		if len(waits) < eventFanOut {
 			return nil
 		}

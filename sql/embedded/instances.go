@@ -75,8 +75,8 @@ func (s instances) WaitSpecs(ctx context.Context, eventType string) ([]string, e
 	return rows.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
-// Waits implements backend.WaitReader.
-func (s instances) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
-	items, err := sqlite.List[projections.Wait](ctx, s.Store, read("waits", eventType, spec, conn.Hash(keyHash), after, projections.Bounded(limit)))
+// Waits implements backend.WaitReader. Behind an instance that was deleted meanwhile the list begins anew.
+func (s instances) Waits(ctx context.Context, eventType, spec, keyHash string, after projections.Wait, limit int) ([]projections.Wait, error) {
+	items, err := sqlite.List[projections.Wait](ctx, s.Store, read("waits", eventType, spec, conn.Hash(keyHash), after.InstanceID, after.Token, projections.Bounded(limit)))
 	return items, wrap("waits for "+eventType, err)
 }

@@ -221,7 +221,7 @@ func (s waits) WaitSpecs(ctx context.Context, eventType string) ([]string, error
 }
 
 // Waits implements backend.WaitReader.
-func (s waits) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
+func (s waits) Waits(ctx context.Context, eventType, spec, keyHash string, after projections.Wait, limit int) ([]projections.Wait, error) {
 	r := read("wait_select")
 	r.Where("W.EVENT_TYPE = ?", eventType)
 	r.Where("STANDARD_HASH(W.SPEC, 'SHA256') = STANDARD_HASH(?, 'SHA256')", spec) // which the index has: a spec is too long for it
@@ -231,8 +231,8 @@ func (s waits) Waits(ctx context.Context, eventType, spec, keyHash, after string
 	} else {
 		r.Where("W.KEY_HASH = ?", keyHash)
 	}
-	if after != "" {
-		r.Where("W.WAITING_TOKEN > ?", after)
+	if after.Token != "" {
+		r.Where("W.WAITING_TOKEN > ?", after.Token)
 	}
 	r.Order("W.WAITING_TOKEN", projections.Bounded(limit))
 	items, err := list[projections.Wait](ctx, s.Store, r)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -49,7 +50,7 @@ func asked(ctx context.Context) []func(*Store) (string, error) {
 	}
 	wait := func(hash, after string) func(*Store) (string, error) {
 		return func(s *Store) (string, error) {
-			_, err := waits{s}.Waits(ctx, "paid", "spec", hash, after, 5)
+			_, err := waits{s}.Waits(ctx, "paid", "spec", hash, projections.Wait{Token: after}, 5)
 			return "waits", err
 		}
 	}

@@ -188,7 +188,7 @@ func (o Options) complete() (Options, error) {
 
 // LogPages is how long the write-ahead log becomes, in pages of 4 KiB, before a commit
 // copies it into the database: with 16,000 one signal in a thousand waited for 25 ms.
-const LogPages = 2_000
+const LogPages = 600
 
 // OpenWriter opens a connection as the writer of a store has it.
 func OpenWriter(o Options) (*conn.Conn, error) {

@@ -71,8 +71,8 @@ type TaskReader interface {
 type WaitReader interface {
 	// WaitSpecs returns the distinct specs that wait for an event type.
 	WaitSpecs(ctx context.Context, eventType string) ([]string, error)
-	// Waits returns waits with a token behind after, in order of token.
-	Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error)
+	// Waits returns waits behind one that it has returned, or from the first, in an order of the store's own.
+	Waits(ctx context.Context, eventType, spec, keyHash string, after projections.Wait, limit int) ([]projections.Wait, error)
 }
 
 // DeadLetterReader reads dead letters.

@@ -355,7 +355,7 @@ func purge(k *testCase) {
 		entries, err := k.s.Streams.Stream(k.ctx, id, 0, 0)
 		k.ok(err)
 		equal(k, len(entries), 0)
-		waits, err := k.s.Waits.Waits(k.ctx, "paid", "spec", id, "", 0)
+		waits, err := k.s.Waits.Waits(k.ctx, "paid", "spec", id, projections.Wait{}, 0)
 		k.ok(err)
 		equal(k, len(waits), 0)
 	}

@@ -298,12 +298,12 @@ func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, erro
 }
 
 // Waits implements backend.WaitReader.
-func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
+func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash string, after projections.Wait, limit int) ([]projections.Wait, error) {
 	return view(ctx, s, func(t *data) ([]projections.Wait, error) {
 		list := []projections.Wait{}
 		for _, token := range slices.Sorted(maps.Keys(t.waits)) {
 			w := t.waits[token]
-			if w.EventType == eventType && w.Spec == spec && w.KeyHash == keyHash && token > after && len(list) < bounded(limit) {
+			if w.EventType == eventType && w.Spec == spec && w.KeyHash == keyHash && token > after.Token && len(list) < bounded(limit) {
 				list = append(list, w)
 			}
 		}
