@@ -64,7 +64,9 @@ func (j *jobs) rest(ctx context.Context) error {
 	if !j.cache.Rest() {
 		return nil
 	}
-	defer debug.FreeOSMemory()
+	for range 3 { // what pools keep goes with the second, and each makes stacks half as long
+		defer debug.FreeOSMemory()
+	}
 	if j.Store.Caches == nil {
 		return nil
 	}

@@ -57,7 +57,7 @@ func (x Tx) Returned(q store.Queue) {
 func (x Tx) Owner(no int64, id, other string) (int64, error) { return x.t.owner(no, id, other) }
 
 // Rest drops what the writer remembers of instances.
-func (x Tx) Rest() { x.t.w.forget() }
+func (x Tx) Rest() { x.t.w.numbers = map[string]int64{}; x.t.w.forget() }
 
 // Forget is for an instance that is deleted.
 func (x Tx) Forget(instance string) { delete(x.t.w.numbers, instance) }
