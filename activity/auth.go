@@ -130,6 +130,11 @@ func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, r
 	asked := req
 	if pr.digest != nil {
 		asked = resp.Request // where it was redirected to: an answer is for one address
+		for r := asked; r.Response != nil; r = r.Response.Request {
+			if origin(r.Response.Request.URL) != origin(req.URL) {
+				return resp, nil, nil // another origin chose it
+			}
+		}
 	}
 	repeated := asked.Clone(req.Context())
 	if asked.GetBody != nil {

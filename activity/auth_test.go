@@ -152,6 +152,29 @@ func TestDigestIsForWhereItWasRedirectedTo(t *testing.T) {
 	}
 }
 
+// An address that another origin has chosen gets no answer.
+func TestDigestIsForNoAddressOfOthers(t *testing.T) {
+	t.Parallel()
+	var shown atomic.Int64
+	var home string
+	away := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, home+"/chosen", http.StatusFound) })
+	home = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/a" {
+			http.Redirect(w, r, away, http.StatusFound)
+			return
+		}
+		if r.Header.Get("Authorization") != "" {
+			shown.Add(1)
+		}
+		w.Header().Set("WWW-Authenticate", `Digest realm="r", nonce="n", qop="auth"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	_, f := do(t, performer(t, Config{}), `{"redirect":true,"uri":"`+home+`/a","authentication":{"digest":{"username":"ann","password":"hunter2"}}}`, "")
+	if f == nil || f.Error.Status != http.StatusUnauthorized || shown.Load() != 0 {
+		t.Errorf("shown %d times: %+v", shown.Load(), f)
+	}
+}
+
 // TestSecretsAreNowhere: a secret reaches the server and nothing else, neither
 // results nor failures nor the log.
 func TestSecretsAreNowhere(t *testing.T) {

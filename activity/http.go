@@ -113,10 +113,8 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	} else {
 		client.CheckRedirect = call.redirected
 	}
-	resp, failure, err := p.exchange(&client, req, shows, func() {
-		call.status = http.StatusUnauthorized
-		call.begun.Store(false) // what comes next begins, or not
-	}, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
+	again := func() { call.begun.Store(false) } // what comes next begins, or not
+	resp, failure, err := p.exchange(&client, req, shows, again, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
 	if failure != nil {
 		return nil, failure
 	}

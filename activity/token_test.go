@@ -254,6 +254,34 @@ func TestARefusedCallIsRefusedThoughNoTokenIsHad(t *testing.T) {
 	}
 }
 
+// What comes of the request with another token is of that one: it may have been done, though
+// the one before was refused.
+func TestARefusedCallThatIsMadeAgainMayBeDone(t *testing.T) {
+	t.Parallel()
+	idp := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token":"t1","expires_in":3600}`)
+	})
+	var calls atomic.Int64
+	bank := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		switch calls.Add(1) {
+		case 2:
+			w.WriteHeader(http.StatusUnauthorized)
+		case 3: // it is paid
+			w.Header().Set("Location", "ftp://receipts.example/")
+			w.WriteHeader(http.StatusSeeOther)
+		}
+	})
+	p := performer(t, Config{})
+	input := `{"method":"post","redirect":true,"uri":"` + bank + `","authentication":{"oauth2":{"authority":"` + idp + `","grant":"client_credentials"}}}`
+	if _, f := do(t, p, input, ""); f != nil {
+		t.Fatal(f)
+	}
+	if _, f := do(t, p, input, ""); f == nil || !f.Open && !f.Unknown || calls.Load() != 3 {
+		t.Errorf("%d calls: %+v", calls.Load(), f)
+	}
+}
+
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -347,7 +347,7 @@ func fitsFrame(old, target *Node, f *snapshot.Frame) string {
 		return "it is being left: wait until the instance rests in the next state"
 	case composite && !old.keepsInput() && target.keepsInput():
 		return "the new version asks for its input, which the old one did not keep"
-	case composite && !old.keepsRaw() && target.keepsRaw():
+	case composite && f.Input == nil && !old.keepsRaw() && target.keepsRaw():
 		return "the new version may begin it again from its input, which the old one did not keep"
 	}
 	return ""

@@ -228,6 +228,17 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 	}
 }
 
+// What keeps its input may begin again from that.
+func TestATryGoesOnInAVersionWithATimeout(t *testing.T) {
+	t.Parallel()
+	const of = "do: [{g: {try: [{c: {call: a}}], catch: {}}}]"
+	a, b := parsed(t, "1.0.0", of), parsed(t, "2.0.0", "timeout: {after: PT1H}\n"+of)
+	out, err := planned(t, a, b, nil).Migrate(begin(t, a, `{}`), turnInput(1, signal.Envelope{}))
+	if err != nil || out.Snapshot.Definition.Version != "2.0.0" {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
 func TestAListenOfAFunctionGoesOn(t *testing.T) {
 	t.Parallel()
 	const of = "use: {functions: {w: {listen: {to: {any: [{with: {type: a}}], until: '${ length > 1 }'}}, foreach: {item: x}}}}\ndo: [{l: {call: w}}"

@@ -57,9 +57,10 @@ func (d *Definition) ListensOtherwise(of json.RawMessage) (names []string) {
 	if decode(of, &old) != nil {
 		return nil
 	}
+	sorted := func(keys []string) []string { return slices.Sorted(slices.Values(keys)) }
 	for _, o := range old.Steps {
 		s := d.steps[pointerOf(o.Name)]
-		if s != nil && s.Kind == kindEvent && o.Kind == kindEvent && (s.Target != o.Target || !slices.Equal(s.Keys, o.Keys)) {
+		if s != nil && o.Kind == kindEvent && (s.Kind != o.Kind || s.Target != o.Target || !slices.Equal(sorted(s.Keys), sorted(o.Keys))) {
 			names = append(names, o.Name)
 		}
 	}

@@ -84,7 +84,12 @@ func (r *run) keep(a arrival) error {
 	if f == nil {
 		return fmt.Errorf("workflow: %s: nothing is open at %s", r.t.Snap.InstanceID, a.pointer)
 	}
-	raw, err := encode(kept{Output: a.result.Output, Error: a.result.Error, Actor: a.result.Actor, Unknown: a.result.Unknown, Open: a.result.Open})
+	k := kept{Output: a.result.Output, Error: a.result.Error, Actor: a.result.Actor, Unknown: a.result.Unknown, Open: a.result.Open}
+	if a.early != nil {
+		k.Early = new(*a.early)
+		k.Early.Payload = nil
+	}
+	raw, err := encode(k)
 	if f.Phase, f.Raw = phaseDecide, raw; a.result.Error != nil && r.t.Snap.Compensating == nil {
 		compensations{r}.settle(f, a.result)
 	}
@@ -165,6 +170,9 @@ func (d *Definition) Recover(t *engine.Turn, op engine.Operation, output json.Ra
 				return err
 			}
 			a.result = engine.Result{Output: k.Output, Error: k.Error, Actor: k.Actor, Unknown: k.Unknown, Open: k.Open}
+			if a.early = k.Early; a.early != nil {
+				a.early.Payload = k.Output
+			}
 			arrivals = append(arrivals, a)
 		default:
 			f.Attempt = 0

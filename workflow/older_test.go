@@ -188,3 +188,35 @@ func TestTheEndOfAChildThatWasLeftNeedsNoUpcast(t *testing.T) {
 		t.Errorf("%s, waits %+v, %+v", s.Status, s.Waits, s.Error)
 	}
 }
+
+// A step listens for the same when its type and the paths of its keys are the same, in any
+// order; one that is no event step any more listens for nothing.
+func TestListensOtherwise(t *testing.T) {
+	t.Parallel()
+	version := func(paid workflow.EventStep[map[string]any]) *workflow.Definition {
+		w := workflow.New[notes]("t/listens", "1.0.0")
+		workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) { return n, nil })
+		workflow.On(w, paid, func(n notes, _ workflow.Input[map[string]any]) (notes, workflow.Do) { return n, nil })
+		return made(t, w)
+	}
+	old := version(workflow.Event[map[string]any]("paid", "org.paid", "data.a", "data.b"))
+	timer := workflow.New[notes]("t/listens", "2.0.0")
+	pause := workflow.Timer("paid")
+	workflow.Start(timer, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) { return n, nil })
+	workflow.On(timer, pause, func(n notes, _ workflow.Input[workflow.Fired]) (notes, workflow.Do) { return n, nil })
+	for name, c := range map[string]struct {
+		def  *workflow.Definition
+		want int
+	}{
+		"the same":        {old, 0},
+		"another order":   {version(workflow.Event[map[string]any]("paid", "org.paid", "data.b", "data.a")), 0},
+		"another key":     {version(workflow.Event[map[string]any]("paid", "org.paid", "data.a")), 1},
+		"another type":    {version(workflow.Event[map[string]any]("paid", "org.settled", "data.a", "data.b")), 1},
+		"another kind":    {made(t, timer), 1},
+		"it is not there": {version(workflow.Event[map[string]any]("settled", "org.paid", "data.a", "data.b")), 0},
+	} {
+		if got := c.def.ListensOtherwise(old.Declared()); len(got) != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

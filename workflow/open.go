@@ -54,6 +54,9 @@ func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 	case kindEvent:
 		w.Kind, w.Event, w.Key = snapshot.WaitEvent, e.Target, e.Keys
 		before := r.t.Snap.Buffer
+		if r.order == nil {
+			r.order = slices.Clone(before)
+		}
 		if _, event, ok, _ := r.t.Early([]snapshot.Wait{w}); ok { // Matches has no errors
 			r.withdraw(f, engine.TaskCancelled)
 			return []arrival{{f.Pointer, f.Next, engine.Result{Output: event}, takenOf(before, r.t.Snap.Buffer)}}
@@ -70,10 +73,10 @@ func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 }
 
 // takenOf is what was taken from a buffer.
-func takenOf(before, after []snapshot.Buffered) *early {
+func takenOf(before, after []snapshot.Buffered) *snapshot.Buffered {
 	for i, b := range before {
 		if i == len(after) || after[i].SignalID != b.SignalID {
-			return &early{b, i}
+			return &b
 		}
 	}
 	return nil

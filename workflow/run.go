@@ -57,8 +57,9 @@ type run struct {
 	d     *Definition
 	t     *engine.Turn
 	b     *snapshot.Branch
-	ready []arrival // events that came before somebody listened
-	visit int       // number of the decision in the making
+	ready []arrival           // events that came before somebody listened
+	visit int                 // number of the decision in the making
+	order []snapshot.Buffered // the kept signals before any was taken
 }
 
 // arrival is a result of a step, before it is decided about.
@@ -66,13 +67,7 @@ type arrival struct {
 	pointer string
 	item    int
 	result  engine.Result
-	early   *early // nil: it came when it was waited for
-}
-
-// early is a kept event that a step took when it began to listen.
-type early struct {
-	event snapshot.Buffered
-	place int // in the buffer
+	early   *snapshot.Buffered // the kept event that its step took when it began to listen
 }
 
 // kept is an arrival as a frame keeps it.
@@ -82,6 +77,8 @@ type kept struct {
 	Actor   string          `json:"actor,omitempty"`
 	Unknown bool            `json:"unknown,omitempty"`
 	Open    bool            `json:"open,omitempty"`
+
+	Early *snapshot.Buffered `json:"early,omitempty"` // without its payload, which is the output
 }
 
 // Begin decides about the start.
@@ -269,10 +266,23 @@ func dismiss(r *run, pointer string, item int) {
 	r.ready = slices.DeleteFunc(r.ready, func(a arrival) bool {
 		is := a.pointer == pointer && a.item == item
 		if is && a.early != nil {
-			r.t.Snap.Buffer = slices.Insert(slices.Clone(r.t.Snap.Buffer), min(a.early.place, len(r.t.Snap.Buffer)), a.early.event)
+			putBack(r, *a.early)
 		}
 		return is
 	})
+}
+
+// putBack puts a kept event back before those that came after it. Of one that a former turn
+// has taken that is not known: it is the last.
+func putBack(r *run, b snapshot.Buffered) {
+	at := func(id string) int {
+		return slices.IndexFunc(r.order, func(o snapshot.Buffered) bool { return o.SignalID == id })
+	}
+	place := slices.IndexFunc(r.t.Snap.Buffer, func(o snapshot.Buffered) bool { return at(o.SignalID) > at(b.SignalID) })
+	if place < 0 {
+		place = len(r.t.Snap.Buffer)
+	}
+	r.t.Snap.Buffer = slices.Insert(slices.Clone(r.t.Snap.Buffer), place, b)
 }
 
 // told tells how a step ended.

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -97,4 +98,60 @@ func TestWhatIsWithdrawnIsNotDecidedAboutByARetry(t *testing.T) {
 	broken = false
 	x.Operate(engine.Retry, nil)
 	x.Completed(`["paid", "tick"]`)
+}
+
+// What was withdrawn lies where it was; and so does what a decision that was broken has kept
+// from being decided about.
+func TestWhatIsWithdrawnStaysInItsOrder(t *testing.T) {
+	t.Parallel()
+	w := workflow.New[notes]("t/order", "1.0.0")
+	broken := true
+	first, later := workflow.Timer("first"), workflow.Timer("later")
+	stop := workflow.Event[map[string]any]("stop", "org.stop")
+	var ears []workflow.EventStep[map[string]any]
+	for _, name := range []string{"one", "two", "three"} {
+		ears = append(ears, workflow.Event[map[string]any](name, "org."+name))
+	}
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{first.After(time.Hour)}
+	})
+	workflow.On(w, first, func(n notes, _ workflow.Input[workflow.Fired]) (notes, workflow.Do) {
+		return n, workflow.Do{stop.Listen(), ears[0].Listen(), ears[1].Listen(), ears[2].Listen()}
+	})
+	workflow.On(w, stop, func(n notes, _ workflow.Input[map[string]any]) (notes, workflow.Do) {
+		if broken {
+			panic("not yet")
+		}
+		return n, workflow.Do{workflow.Withdraw(ears[1], 0), workflow.Withdraw(ears[0], 0), workflow.Withdraw(ears[2], 0), later.After(time.Hour)}
+	})
+	for _, ear := range ears {
+		workflow.On(w, ear, func(notes, workflow.Input[map[string]any]) (notes, workflow.Do) { panic("it was withdrawn") })
+	}
+	workflow.On(w, later, func(n notes, _ workflow.Input[workflow.Fired]) (notes, workflow.Do) {
+		return n, workflow.Do{workflow.Complete(n)}
+	})
+	for _, fails := range []bool{false, true} {
+		broken = fails
+		x := aqueducttest.Definition(t, made(t, w)).Start(`{}`)
+		for _, event := range []string{"stop", "one", "two", "three"} {
+			x.EarlyEvent("org."+event, `{"of": "`+event+`"}`)
+		}
+		x.Advance(time.Hour)
+		if fails {
+			broken = false
+			x.Operate(engine.Retry, nil)
+		}
+		got := ""
+		for _, b := range x.Snapshot().Buffer {
+			got += string(b.Payload)
+		}
+		for _, event := range []string{"one", "two", "three"} {
+			if !strings.Contains(got, event) {
+				t.Errorf("broken %t: %s is lost: %s", fails, event, got)
+			}
+		}
+		if one, two, three := strings.Index(got, "one"), strings.Index(got, "two"), strings.Index(got, "three"); !fails && (one > two || two > three) {
+			t.Errorf("in another order: %s", got)
+		}
+	}
 }

@@ -187,6 +187,9 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.IDTokenVerifier, error
 		p.failed = err
 		return nil, err
 	}
+	if u, err := url.Parse(says.Keys); err == nil {
+		says.Keys = u.String() // as requests have it
+	}
 	p.endpoint, p.inHeader = found.Endpoint(), len(says.Confided) == 0 || slices.Contains(says.Confided, "client_secret_basic")
 	// Of several audiences one must fit, which Verify sees to.
 	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.client), says.Keys)

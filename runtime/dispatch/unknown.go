@@ -48,10 +48,11 @@ func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 		}
 		d.performing.untrack(j)
 		age := time.Since(begun)
-		if delay = min(2*delay, max(5*time.Second, age/8)); claimed {
-			delay = min(delay, 5*time.Second)
+		absent, most := err == nil && !claimed, 5*time.Second
+		if absent {
+			most = max(most, age/8)
 		}
-		absent := err == nil && !claimed
+		delay = min(2*delay, most)
 		if absent && age > unknownFor && !late {
 			late, j.command = true, engine.Command{} // the row has it
 			cancel()

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 type lateStream struct {
 	mu      sync.Mutex
 	from    time.Time
+	away    time.Time // until when the database does not answer
 	row     projections.Entry
 	changes []store.Change
 	looks   int
@@ -35,7 +37,10 @@ func (s *lateStream) seen() (looks, found int, changes []store.Change) {
 func (s *lateStream) Stream(context.Context, string, int64, int) ([]projections.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.looks++; time.Now().Before(s.from) {
+	if s.looks++; time.Now().Before(s.away) {
+		return nil, errors.New("away")
+	}
+	if time.Now().Before(s.from) {
 		return nil, store.ErrNotFound
 	}
 	s.found++
@@ -83,6 +88,26 @@ func TestACommandOfACommitThatIsMadeLateIsAnnouncedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While the database is away nothing is known: when it is back the node looks at once.
+func TestACommandIsFoundWhenTheDatabaseIsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, d, _, end := lost(t, 0)
+		s.mu.Lock()
+		s.away = time.Now().Add(2 * time.Hour)
+		s.mu.Unlock()
+		<-time.After(2*time.Hour + 5*time.Second)
+		if looks, found, _ := s.seen(); found == 0 {
+			t.Errorf("%d looks, and it is not found", looks)
+		}
+		end()
+		synctest.Wait()
+		if len(d.performing.jobs) != 0 {
+			t.Errorf("%d jobs are left", len(d.performing.jobs))
+		}
+	})
 }
 
 // What another commit of this node has claimed since, on its way to be launched, is not taken from it; and what no

@@ -209,7 +209,7 @@ func suspect(d store.Delivery) bool { return d.Message().Crashes > 0 }
 // placed runs what the post at the front of a mailbox has to do, when its message has its place. What runs alone takes
 // one of the slots itself.
 func (s *server) placed(p *post, run func()) {
-	if p.Delivery != nil && !p.noted && suspect(p.Delivery) {
+	if p.Delivery != nil && (!p.noted || p.apart) && suspect(p.Delivery) {
 		s.suspects <- struct{}{}
 		defer func() { <-s.suspects }()
 	}
