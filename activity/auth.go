@@ -115,8 +115,8 @@ func complete(policy any) bool {
 }
 
 // exchange sends a request with its proof. A server that challenges by digest
-// is answered, and a token that it does not accept any more is replaced, once. A failure
-// is of the token, when the server has refused the request: refused is called then.
+// is answered, and a token that it does not accept any more is replaced, once: the request
+// has been refused then, which refused hears, and a failure is of the token.
 func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, refused func(), again func() (proof, *engine.Failure)) (*http.Response, *engine.Failure, error) {
 	if pr.set != nil {
 		pr.set(req)
@@ -142,6 +142,7 @@ func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, r
 			return resp, nil, nil
 		}
 	}
+	refused()
 	switch {
 	case pr.digest != nil:
 		answer, ok := digestAnswer(resp.Header.Values("WWW-Authenticate"), *pr.digest, asked)
@@ -149,9 +150,7 @@ func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, r
 			return resp, nil, nil
 		}
 		repeated.Header.Set("Authorization", answer)
-		refused()
 	default:
-		refused()
 		pr.renew()
 		fresh, f := again()
 		if f != nil {

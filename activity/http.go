@@ -113,8 +113,8 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	} else {
 		client.CheckRedirect = call.redirected
 	}
-	again := func() { call.begun.Store(false) } // what comes next begins, or not
-	resp, failure, err := p.exchange(&client, req, shows, again, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
+	notBegun := func() { call.begun.Store(false) } // until the next request is
+	resp, failure, err := p.exchange(&client, req, shows, notBegun, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
 	if failure != nil {
 		return nil, failure
 	}

@@ -273,7 +273,7 @@ func dismiss(r *run, pointer string, item int) {
 }
 
 // putBack puts a kept event back before those that came after it. Of one that a former turn
-// has taken that is not known: it is the last.
+// has taken it is not known which these are.
 func putBack(r *run, b snapshot.Buffered) {
 	at := func(id string) int {
 		return slices.IndexFunc(r.order, func(o snapshot.Buffered) bool { return o.SignalID == id })
